@@ -1,0 +1,33 @@
+# What comes from outside: Debian packages (deps/debian.txt) and the Rust library of native/text.
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+find_package(fmt REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
+find_package(tomlplusplus REQUIRED)
+if(WEIR_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(WEIR_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+endif()
+
+# native/text: chat templates (minijinja) and, later, structured output (llguidance), as one static library.
+find_program(CARGO cargo REQUIRED)
+set(native_text_dir ${CMAKE_SOURCE_DIR}/native/text)
+set(native_text_out ${CMAKE_BINARY_DIR}/native-text)
+file(GLOB_RECURSE native_text_sources CONFIGURE_DEPENDS ${native_text_dir}/src/*.rs)
+add_custom_command(
+  OUTPUT ${native_text_out}/release/libweir_text.a
+  COMMAND ${CARGO} build --release --locked --quiet --manifest-path ${native_text_dir}/Cargo.toml --target-dir ${native_text_out}
+  DEPENDS ${native_text_sources} ${native_text_dir}/Cargo.toml ${native_text_dir}/Cargo.lock
+  COMMENT "Building native/text (Rust)"
+  VERBATIM)
+add_custom_target(weir_native_text_build DEPENDS ${native_text_out}/release/libweir_text.a)
+add_library(weir_native_text INTERFACE)
+add_dependencies(weir_native_text weir_native_text_build)
+target_include_directories(weir_native_text INTERFACE ${native_text_dir}/include)
+target_link_libraries(weir_native_text INTERFACE ${native_text_out}/release/libweir_text.a Threads::Threads ${CMAKE_DL_LIBS} m)

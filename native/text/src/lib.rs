@@ -1,0 +1,1 @@
+//! Text services behind one C header.

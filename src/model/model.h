@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loaded model and its forward pass: rows of many sequences in, logits of the rows that need them out.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+#include "kernels/backend.h"
+#include "model/traits.h"
+#include "model/weights.h"
+
+namespace weir::model {
+
+// Rows of a step. Slices cover the rows in order, without gaps. Each slice's blocks reach its last position.
+struct Batch {
+  std::span<const TokenId> tokens;                      // one per row, in [0, vocab_size)
+  std::span<const kernels::SequenceSlice> slices;
+  std::span<const std::int32_t> output_rows;            // rows whose logits (encoders: hidden states) are wanted, ascending
+  std::span<const std::int32_t> token_types;            // BERT; empty = 0
+};
+
+// The memory of sequences: KV blocks and recurrent state slots, in one allocation each whose pages are touched as used.
+class SequenceMemory {
+ public:
+  SequenceMemory(const Traits& traits, std::int32_t blocks, std::int32_t block_tokens, std::int32_t state_slots, DType kv_type);
+  ~SequenceMemory();
+  SequenceMemory(const SequenceMemory&) = delete;
+  SequenceMemory& operator=(const SequenceMemory&) = delete;
+
+  const kernels::KvLayer& kv(std::int32_t layer) const;
+  const kernels::StateLayer& state(std::int32_t layer) const;
+  void clear_state(StateSlot slot);                     // zeroes, as a new sequence needs
+  void copy_state(StateSlot from, StateSlot to);
+  void copy_block(BlockId from, BlockId to);
+  std::int32_t block_tokens() const;
+  std::int32_t blocks() const;
+
+  static std::uint64_t bytes_per_token(const Traits& traits, DType kv_type);
+  static std::uint64_t bytes_per_state(const Traits& traits);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+class Model {
+ public:
+  Model(Traits traits, Weights weights, std::shared_ptr<kernels::Backend> backend);
+  ~Model();
+
+  // A GGUF file (the first of a split one) or a Hugging Face folder. Every tensor's presence, shape and type is checked
+  // here; errors name the tensor or the config key.
+  static Result<std::unique_ptr<Model>> load(const std::filesystem::path& path, std::shared_ptr<kernels::Backend> backend);
+
+  const Traits& traits() const { return traits_; }
+  const Weights& weights() const { return weights_; }
+  kernels::Backend& backend() { return *backend_; }
+
+  // out = [output_rows, vocab_size], or [output_rows, hidden] for an encoder. kInvalidArgument for a batch that breaks its
+  // contract (token out of range, blocks missing). One call at a time.
+  Status forward(const Batch& batch, SequenceMemory& memory, kernels::Matrix out);
+
+  // Called with (layer, hidden states of all rows): layer -1 after the embedding, then after each layer, and `layers` after
+  // the final norm. For tests and for finding the first wrong layer.
+  using Probe = std::function<void(std::int32_t, kernels::ConstMatrix)>;
+  void set_probe(Probe probe) { probe_ = std::move(probe); }
+
+  std::uint64_t weight_bytes() const;                   // all weights once: what a decode step reads of a dense model
+  std::uint64_t active_weight_bytes() const;            // the same with only top_k experts counted
+
+ private:
+  Traits traits_;
+  Weights weights_;
+  std::shared_ptr<kernels::Backend> backend_;
+  Probe probe_;
+  struct Scratch;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+}  // namespace weir::model
