@@ -121,6 +121,13 @@ struct DeltaParams {
   float l2_epsilon = 1e-6f;        // q and k are L2-normalised per head: x / sqrt(sum x² + eps); q is scaled by key_dim^-1/2
 };
 
+// `count` pieces of `width` columns: piece i goes from column x_first + i·x_step to column out_first + i·out_step.
+struct ColumnPieces {
+  std::int64_t count = 1, width = 0;
+  std::int64_t x_first = 0, x_step = 0;
+  std::int64_t out_first = 0, out_step = 0;
+};
+
 // State of one recurrent layer: slot s starts at data + s·floats_per_slot.
 struct StateLayer {
   float* data = nullptr;
@@ -151,6 +158,15 @@ class Backend {
 
   // logits = [rows, experts] → ids and weights [rows · top_k], best first; ties go to the lower expert.
   virtual void route(ConstMatrix logits, const RouterParams& params, std::span<std::int32_t> ids, std::span<float> weights) = 0;
+
+  // Rows regrouped by expert, and back. gather_rows: out row i = x row rows[i]. combine_rows: out row r (+)= Σ over j in
+  // [0, top_k), in that order, of weights[r·top_k + j] · x row rows[r·top_k + j].
+  virtual void gather_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix out) = 0;
+  virtual void combine_rows(ConstMatrix x, std::span<const std::int32_t> rows, std::span<const float> weights, std::int32_t top_k,
+                            bool accumulate, Matrix out) = 0;
+
+  // Moves pieces of columns from x to out (another matrix): q, k and v of a weight fused by heads, gate and up of an interleaved one.
+  virtual void copy_columns(ConstMatrix x, const ColumnPieces& pieces, Matrix out) = 0;
 
   virtual void activate(Activation kind, ConstMatrix x, Matrix out) = 0;                            // out = f(x)
   virtual void activate_mul(Activation kind, ConstMatrix gate, ConstMatrix up, Matrix out) = 0;     // out = f(gate) · up
