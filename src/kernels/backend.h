@@ -118,6 +118,7 @@ struct DeltaParams {
   std::int32_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;  // value head h uses key head h / (value_heads / key_heads)
   const float* a = nullptr;        // [value_heads]: -exp(A_log)
   const float* dt_bias = nullptr;  // [value_heads]; g = a · softplus(alpha + dt_bias)
+  bool tiled = false;              // value head h uses key head h % key_heads instead (GGUF files of Qwen3.5)
   float l2_epsilon = 1e-6f;        // q and k are L2-normalised per head: x / sqrt(sum x² + eps); q is scaled by key_dim^-1/2
 };
 

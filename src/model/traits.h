@@ -59,6 +59,8 @@ struct RecurrentTraits {                   // sizes of Mamba-2, gated delta rule
   std::int32_t key_heads = 0, value_heads = 0;  // Mamba-2: groups and heads
   std::int32_t key_dim = 0, value_dim = 0;      // Mamba-2: state size and head size
   float dt_min = 0, dt_max = 1e30f;
+  std::int32_t norm_group = 0;             // gated norm: values normalised together, always set (delta rule: value_dim)
+  bool tiled_value_heads = false;          // delta rule: kernels::DeltaParams::tiled
   bool norm_before_gate = true;            // norm(y)·silu(z) if true (delta rule), norm(y·silu(z)) if false (Mamba-2)
 };
 
@@ -78,6 +80,8 @@ struct ExpertTraits {
   GateUpLayout gate_up = GateUpLayout::kSeparate;
   bool weigh_input = false;                // the router weight multiplies the expert's input instead of its output (Llama 4)
 };
+
+enum class Pooling { kNone, kMean, kCls, kLast };  // how an encoder's rows become one vector; kNone = the file does not say
 
 // What one layer is made of. Norms exist where the weights have them (weights.h).
 struct LayerTraits {
@@ -100,6 +104,9 @@ struct Traits {
 
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1, logit_softcap = 0;
   std::int32_t position_offset = 0;        // added to positions for learned position embeddings (RoBERTa: 2)
+
+  Pooling pooling = Pooling::kNone;        // encoders only
+  bool normalize_pooled = false;           // the pooled vector is divided by its Euclidean norm
 
   std::vector<LayerTraits> layers;
   std::vector<RopeTraits> ropes;
