@@ -9,24 +9,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
+#include "formats/gguf_value.h"
 #include "formats/tensor_index.h"
 
 namespace weir::formats {
-
-// Arrays keep their element kind; integers are widened to 64 bits, floats to double.
-using GgufArray = std::variant<std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<double>, std::vector<bool>,
-                               std::vector<std::string>>;
-using GgufValue = std::variant<std::int64_t, std::uint64_t, double, bool, std::string, GgufArray>;
-
-struct GgufEntry {
-  std::string key;
-  GgufValue value;
-  std::string type_name;  // as in the file: "u32", "f32", "arr[str]", …
-};
 
 class GgufFile {
  public:
@@ -36,6 +26,7 @@ class GgufFile {
   static Result<GgufFile> parse(std::span<const std::byte> bytes, std::string_view what);
 
   std::uint32_t version() const { return version_; }
+  std::uint64_t alignment() const { return alignment_; }
   const std::vector<GgufEntry>& metadata() const { return metadata_; }
   const TensorIndex& index() const { return index_; }
   const NamedTensor* tensor(std::string_view name) const { return index_.find(name); }
@@ -54,12 +45,25 @@ class GgufFile {
   Result<std::string> get_string_or(std::string_view key, std::string fallback) const;
   // Arrays, nullptr when absent or of another kind.
   const std::vector<std::string>* get_strings(std::string_view key) const;
-  std::optional<std::vector<std::int64_t>> get_ints(std::string_view key) const;     // also of unsigned and bool arrays
-  std::optional<std::vector<double>> get_doubles(std::string_view key) const;        // also of integer arrays
+  std::optional<std::vector<std::int64_t>> get_ints(std::string_view key) const;  // also of unsigned and bool arrays
+  std::optional<std::vector<double>> get_doubles(std::string_view key) const;     // also of integer arrays
 
  private:
+  const GgufArray* find_array(std::string_view key) const;
+  const GgufEntry* entry(std::string_view key) const;
+  Result<const GgufEntry*> required(std::string_view key) const;
+  static Result<GgufFile> open_parts(GgufFile given, const std::filesystem::path& path, std::int64_t count);
+  static Result<GgufFile> join(std::vector<GgufFile> parts);
+
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view key) const { return std::hash<std::string_view>{}(key); }
+  };
   std::uint32_t version_ = 0;
+  std::uint64_t alignment_ = 32;
+  std::string what_;  // the source, for errors
   std::vector<GgufEntry> metadata_;
+  std::unordered_map<std::string, std::size_t, Hash, std::equal_to<>> by_key_;
   TensorIndex index_;
   friend class GgufParser;
 };

@@ -15,11 +15,11 @@ namespace weir::formats {
 
 struct HfFolder {
   std::filesystem::path path;
-  json::Object config;                           // config.json
-  std::optional<json::Object> generation_config; // generation_config.json
-  std::optional<json::Object> tokenizer_config;  // tokenizer_config.json
-  std::optional<std::string> tokenizer_json;     // the text of tokenizer.json
-  std::optional<std::string> chat_template;      // chat_template.jinja, else tokenizer_config's chat_template (its "default" one)
+  json::Object config;                            // config.json
+  std::optional<json::Object> generation_config;  // generation_config.json
+  std::optional<json::Object> tokenizer_config;   // tokenizer_config.json
+  std::optional<std::string> tokenizer_json;      // the text of tokenizer.json
+  std::optional<std::string> chat_template;       // chat_template.jinja, else tokenizer_config's chat_template (its "default" one)
   TensorIndex index;
 
   const NamedTensor* tensor(std::string_view name) const { return index.find(name); }

@@ -2,6 +2,7 @@
 // The tensors of a model by name, whatever container they came in: GGUF (perhaps split) or safetensors (perhaps sharded).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,8 +17,8 @@ namespace weir::formats {
 
 struct NamedTensor {
   std::string name;
-  TensorView view;   // points into one of the files
-  int file = 0;      // index into TensorIndex::files()
+  TensorView view;  // points into one of the files; safetensors promises no alignment, GGUF that of its header
+  int file = 0;     // index into TensorIndex::files()
 };
 
 class TensorIndex {
@@ -28,11 +29,16 @@ class TensorIndex {
 
   const std::vector<NamedTensor>& tensors() const { return tensors_; }  // in file order
   const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
-  const NamedTensor* find(std::string_view name) const;                 // nullptr when absent
+  const NamedTensor* find(std::string_view name) const;  // nullptr when absent
 
  private:
+  // Looks names up without making a string of them.
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+  };
   std::vector<NamedTensor> tensors_;
-  std::unordered_map<std::string, std::size_t> by_name_;
+  std::unordered_map<std::string, std::size_t, Hash, std::equal_to<>> by_name_;
   std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
