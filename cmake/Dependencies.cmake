@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What comes from outside: Debian packages (deps/debian.txt) and the Rust library of native/text.
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)

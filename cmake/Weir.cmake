@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compiler settings and weir_library(): a folder of src/ becomes a static library, its *_test.cc a GoogleTest program,
 # each *_fuzz.cc a libFuzzer target (with -DWEIR_FUZZ=ON, clang) or, beside the tests of any compiler, NAME_replay, which runs the
 # seed corpus and some plain mutations; its *_bench.cc a Google Benchmark program.
