@@ -26,7 +26,10 @@ struct HfFolder {
 
   // True when PATH is a folder that holds a config.json.
   static bool looks_like(const std::filesystem::path& path);
+  // Everything. kNotFound, kCorrupt or kUnsupported naming the file, and the tensor or the key in it.
   static Result<HfFolder> open(const std::filesystem::path& path);
+  // All but the weights, for those who need the tokenizer only.
+  static Result<HfFolder> open_without_weights(const std::filesystem::path& path);
 };
 
 }  // namespace weir::formats
