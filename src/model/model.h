@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
+#include "model/sequence_memory.h"
 #include "model/traits.h"
 #include "model/weights.h"
 
@@ -19,30 +20,6 @@ struct Batch {
   std::span<const kernels::SequenceSlice> slices;
   std::span<const std::int32_t> output_rows;            // rows whose logits (encoders: hidden states) are wanted, ascending
   std::span<const std::int32_t> token_types;            // BERT; empty = 0
-};
-
-// The memory of sequences: KV blocks and recurrent state slots, in one allocation each whose pages are touched as used.
-class SequenceMemory {
- public:
-  SequenceMemory(const Traits& traits, std::int32_t blocks, std::int32_t block_tokens, std::int32_t state_slots, DType kv_type);
-  ~SequenceMemory();
-  SequenceMemory(const SequenceMemory&) = delete;
-  SequenceMemory& operator=(const SequenceMemory&) = delete;
-
-  const kernels::KvLayer& kv(std::int32_t layer) const;
-  const kernels::StateLayer& state(std::int32_t layer) const;
-  void clear_state(StateSlot slot);                     // zeroes, as a new sequence needs
-  void copy_state(StateSlot from, StateSlot to);
-  void copy_block(BlockId from, BlockId to);
-  std::int32_t block_tokens() const;
-  std::int32_t blocks() const;
-
-  static std::uint64_t bytes_per_token(const Traits& traits, DType kv_type);
-  static std::uint64_t bytes_per_state(const Traits& traits);
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
 };
 
 class Model {
@@ -60,6 +37,7 @@ class Model {
 
   // out = [output_rows, vocab_size], or [output_rows, hidden] for an encoder. kInvalidArgument for a batch that breaks its
   // contract (token out of range, blocks missing). One call at a time.
+  // kExhausted when there is no memory for the batch's activations.
   Status forward(const Batch& batch, SequenceMemory& memory, kernels::Matrix out);
 
   // Called with (layer, hidden states of all rows): layer -1 after the embedding, then after each layer, and `layers` after
@@ -67,7 +45,11 @@ class Model {
   using Probe = std::function<void(std::int32_t, kernels::ConstMatrix)>;
   void set_probe(Probe probe) { probe_ = std::move(probe); }
 
-  std::uint64_t weight_bytes() const;                   // all weights once: what a decode step reads of a dense model
+  // An encoder's pooled output tanh(W·x + b) of [n, hidden] final states (of first tokens). kUnsupported without a pooler.
+  Status pool(kernels::ConstMatrix states, kernels::Matrix out);
+
+  std::uint64_t weight_bytes() const;                   // all weights once: what a decode step reads of a dense model. Embedding
+                                                        // tables count only when they are the head too: a step reads a row of them
   std::uint64_t active_weight_bytes() const;            // the same with only top_k experts counted
 
  private:
@@ -75,7 +57,7 @@ class Model {
   Weights weights_;
   std::shared_ptr<kernels::Backend> backend_;
   Probe probe_;
-  struct Scratch;
+  struct Scratch;                                       // buffers kept between calls
   std::unique_ptr<Scratch> scratch_;
 };
 

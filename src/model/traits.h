@@ -118,6 +118,9 @@ struct Traits {
 
   bool has_attention() const;              // any layer that needs KV blocks
   bool has_state() const;                  // any layer that needs a state slot
+  std::int64_t conv_channels(MixerKind mixer) const;      // of a recurrent layer's convolution; 0 for attention
+  std::int64_t conv_state_floats(MixerKind mixer) const;  // its last inputs, at the start of the layer's state
+  std::int64_t state_floats(MixerKind mixer) const;       // the whole state of a layer for one sequence
 };
 
 }  // namespace weir::model

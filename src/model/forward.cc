@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transformer on one page: embed, layers of a mixer and a feed-forward part around the residual stream, final norm, head.
+// Every row walks through alone; rows of one sequence meet only in the mixers. What differs between families is Traits.
+#include <algorithm>
+#include <numeric>
+
+#include "model/batch_check.h"
+#include "model/layers/layers.h"
+#include "model/model.h"
+#include "model/rope_tables.h"
+#include "model/scratch.h"
+
+namespace weir::model {
+
+namespace {
+
+// The normalised input of a sublayer, or the stream itself when this model has no norm there.
+ConstMatrix normalised(const Pass& pass, const NormWeights& weights, ConstMatrix stream) {
+  if (!weights.present) return stream;
+  const Matrix out = pass.matrix(stream.cols);
+  norm(pass, weights, pass.traits.norm, 0, stream, out);
+  return out;
+}
+
+void mix(const Pass& pass, const Layer& layer, ConstMatrix x, Target target) {
+  switch (layer.traits.mixer) {
+    case MixerKind::kAttention: return mix_attention(pass, layer, x, target);
+    case MixerKind::kLatentAttention: return mix_latent_attention(pass, layer, x, target);
+    case MixerKind::kMamba2: return mix_mamba2(pass, layer, x, target);
+    case MixerKind::kGatedDelta: return mix_gated_delta(pass, layer, x, target);
+    case MixerKind::kShortConv: return mix_short_conv(pass, layer, x, target);
+  }
+}
+
+void feed(const Pass& pass, const Layer& layer, ConstMatrix x, Target target) {
+  if (layer.traits.ffn == FfnKind::kExperts) return feed_forward_experts(pass, layer, x, target);
+  feed_forward(pass, layer, x, target);
+}
+
+// stream += residual_scale · post_norm(part(x)), at once where nothing stands between.
+template <class Part>
+void add_part(const Pass& pass, const Layer& layer, Part part, ConstMatrix x, const NormWeights& post_norm, Matrix stream) {
+  const Arena::Scope scope(pass.arena);
+  if (!post_norm.present && pass.traits.residual_scale == 1 && x.data != stream.data) return part(pass, layer, x, {stream, true});
+  const Matrix out = pass.matrix(stream.cols);
+  part(pass, layer, x, {out, false});
+  if (post_norm.present) norm(pass, post_norm, pass.traits.norm, 0, out, out);
+  pass.backend.add(out, pass.traits.residual_scale, stream);
+}
+
+void run_layer(const Pass& pass, const Layer& layer, Matrix stream) {
+  const Arena::Scope scope(pass.arena);
+  const LayerWeights& w = layer.weights;
+  const bool feeds = layer.traits.ffn != FfnKind::kNone, parallel = feeds && pass.traits.parallel;
+
+  const ConstMatrix x = normalised(pass, w.mixer_norm, stream);
+  const ConstMatrix y = !parallel ? ConstMatrix() : w.ffn_norm.present ? normalised(pass, w.ffn_norm, stream) : x;
+  add_part(pass, layer, mix, x, w.post_mixer_norm, stream);
+  if (w.after_mixer.present) norm(pass, w.after_mixer, pass.traits.norm, 0, stream, stream);
+  if (feeds) add_part(pass, layer, feed, parallel ? y : normalised(pass, w.ffn_norm, stream), w.post_ffn_norm, stream);
+  if (w.after_ffn.present) norm(pass, w.after_ffn, pass.traits.norm, 0, stream, stream);
+}
+
+// stream += the table's rows; embeddings of positions and token types.
+void add_embedding(const Pass& pass, const kernels::Weight& table, std::span<const std::int32_t> ids, Matrix stream) {
+  const Matrix rows = pass.matrix(stream.cols);
+  pass.backend.embed(table, ids, 1, rows);
+  pass.backend.add(rows, 1, stream);
+}
+
+void embed(const Pass& pass, const Weights& weights, const Batch& batch, Matrix stream) {
+  const Arena::Scope scope(pass.arena);
+  pass.backend.embed(weights.token_embedding, batch.tokens, pass.traits.embedding_scale, stream);
+  if (weights.position_embedding) {
+    const std::span<std::int32_t> positions = pass.arena.array<std::int32_t>(batch.tokens.size());
+    for (const kernels::SequenceSlice& slice : batch.slices) {
+      const auto rows = positions.subspan(static_cast<std::size_t>(slice.first_row), static_cast<std::size_t>(slice.row_count));
+      std::iota(rows.begin(), rows.end(), slice.first_position + pass.traits.position_offset);
+    }
+    add_embedding(pass, *weights.position_embedding, positions, stream);
+  }
+  if (weights.type_embedding) {
+    const bool given = !batch.token_types.empty();
+    add_embedding(pass, *weights.type_embedding, given ? batch.token_types : pass.arena.array<std::int32_t>(batch.tokens.size()), stream);
+  }
+  if (weights.embedding_norm.present) norm(pass, weights.embedding_norm, pass.traits.norm, 0, stream, stream);
+}
+
+// The final norm and the head on the wanted rows alone: no row costs a vocabulary of memory that nobody asked for.
+void finish(const Pass& pass, const Weights& weights, std::span<const std::int32_t> output_rows, ConstMatrix stream, Matrix out) {
+  if (output_rows.empty()) return;
+  const Traits& t = pass.traits;
+  const Matrix states = t.encoder ? out : pass.arena.matrix(out.rows, stream.cols);
+  pass.backend.gather_rows(stream, output_rows, states);
+  if (weights.final_norm.present) norm(pass, weights.final_norm, t.norm, 0, states, states);
+  if (t.encoder) return;
+  linear(pass, states, weights.head, out);
+  if (t.logit_scale != 1 || t.logit_softcap > 0) pass.backend.scale(t.logit_scale, t.logit_softcap, out);
+}
+
+void fill_ropes(const Pass& pass, std::vector<ConstMatrix>& tables) {
+  tables.clear();
+  for (const RopeTraits& rope : pass.traits.ropes) {
+    const Matrix table = pass.matrix(rope.rotary_dim);
+    fill_rope_table(rope, pass.slices, table);
+    tables.push_back(table);
+  }
+}
+
+}  // namespace
+
+Status Model::forward(const Batch& batch, SequenceMemory& memory, Matrix out) try {
+  WEIR_TRY(check_batch(traits_, weights_, memory, batch, scratch_->state_used));
+  const std::int64_t width = traits_.encoder ? traits_.hidden : traits_.vocab_size;
+  WEIR_CHECK(out.rows == static_cast<std::int64_t>(batch.output_rows.size()) && (out.rows == 0 || out.cols == width));
+  if (batch.tokens.empty()) return {};
+
+  scratch_->arena.reset();
+  Pass pass{*backend_, traits_, memory, batch.slices, {}, scratch_->arena, static_cast<std::int64_t>(batch.tokens.size())};
+  fill_ropes(pass, scratch_->ropes);
+  pass.ropes = scratch_->ropes;
+
+  const Matrix stream = pass.matrix(traits_.hidden);
+  embed(pass, weights_, batch, stream);
+  if (probe_) probe_(-1, stream);
+  const auto layers = static_cast<std::int32_t>(traits_.layers.size());
+  for (std::int32_t i = 0; i < layers; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    run_layer(pass, {i, traits_.layers[index], weights_.layers[index]}, stream);
+    if (probe_) probe_(i, stream);
+  }
+  if (probe_) probe_(layers, normalised(pass, weights_.final_norm, stream));
+  finish(pass, weights_, batch.output_rows, stream, out);
+  return {};
+} catch (const std::bad_alloc&) {
+  return fail(ErrorCode::kExhausted, "no memory for the activations of {} rows: use smaller chunks", batch.tokens.size());
+}
+
+}  // namespace weir::model

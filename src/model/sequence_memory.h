@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model remembers of its sequences: KV blocks of the layers with attention and state slots of the recurrent ones,
+// in one mapping each whose pages cost nothing until they are touched. Which sequence owns what is kvcache's business.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "kernels/backend.h"
+#include "model/traits.h"
+
+namespace weir::model {
+
+class SequenceMemory {
+ public:
+  // For sizes that the caller has bounded; `create` is for those from outside.
+  SequenceMemory(const Traits& traits, std::int32_t blocks, std::int32_t block_tokens, std::int32_t state_slots, DType kv_type);
+  ~SequenceMemory();
+  SequenceMemory(const SequenceMemory&) = delete;
+  SequenceMemory& operator=(const SequenceMemory&) = delete;
+
+  // kInvalidArgument for negative sizes or another type than F32, F16 or BF16; kExhausted when the system has not that much.
+  static Result<std::unique_ptr<SequenceMemory>> create(const Traits& traits, std::int32_t blocks, std::int32_t block_tokens,
+                                                        std::int32_t state_slots, DType kv_type);
+
+  const kernels::KvLayer& kv(std::int32_t layer) const;        // a layer without attention has no keys
+  const kernels::StateLayer& state(std::int32_t layer) const;  // a layer without recurrence has no data
+  void clear_state(StateSlot slot);                            // zeroes, as a new sequence needs
+  void copy_state(StateSlot from, StateSlot to);
+  void copy_block(BlockId from, BlockId to);
+  std::int32_t block_tokens() const;
+  std::int32_t blocks() const;
+  std::int32_t state_slots() const;
+
+  static std::uint64_t bytes_per_token(const Traits& traits, DType kv_type);
+  static std::uint64_t bytes_per_state(const Traits& traits);
+
+ private:
+  struct State;
+  explicit SequenceMemory(std::unique_ptr<State> state);
+  static Result<std::unique_ptr<State>> allocate(const Traits& traits, std::int32_t blocks, std::int32_t block_tokens,
+                                                 std::int32_t state_slots, DType kv_type);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weir::model
