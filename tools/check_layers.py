@@ -31,7 +31,7 @@ LAYERS: dict[str, set[str]] = {
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z0-9_]+)/([^"]+)"', re.M)
 LIBRARY = re.compile(r"^\s*weir_library\((\w+)([^)]*)\)", re.M)
-FOR_TESTS = re.compile(r"_(test|fuzz|bench)\.cc$|(^|_)test(ing|_[a-z0-9_]+)?\.h$")
+FOR_TESTS = re.compile(r"_(test|fuzz|bench)\.cc$|(\b|_)test(ing)?(_[a-z0-9_]+)?\.h$")
 
 
 def allowed(folder: str, layers: dict[str, set[str]] = LAYERS) -> set[str]:

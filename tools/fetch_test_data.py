@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -125,19 +126,22 @@ PACKAGES = [
 def run(command: list[str]) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
-        errors = [line for line in (done.stdout + done.stderr).split("\n") if "ERROR" in line or "error" in line]
-        raise FetchError((errors or done.stderr.strip().split("\n"))[-1].strip())
+        output = done.stdout + done.stderr
+        if re.search(r"connection broken|NewConnectionError|name resolution|timed out", output, re.I):
+            raise FetchError("the package index cannot be reached")
+        errors = [line for line in output.split("\n") if "error" in line.lower()]
+        raise FetchError((errors or output.strip().split("\n"))[-1].strip())
 
 
 def download(package: Package, folder: pathlib.Path) -> pathlib.Path:
     """The package's file, fetched by pip with its checksum. A source distribution is never built, but pip reads its
     metadata through the build backend, which is therefore installed in a private environment first."""
     python = sys.executable
-    options = ["--no-deps", "--quiet", "--disable-pip-version-check", "--timeout", "60"]
+    options = ["--no-deps", "--quiet", "--disable-pip-version-check", "--timeout", "60", "--retries", "2"]
     if package.build_requires:
         run([python, "-m", "venv", str(folder / "venv")])
         python = str(folder / "venv/bin/python")
-        run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *package.build_requires])
+        run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2", *package.build_requires])
         options += ["--no-build-isolation", "--no-binary", ":all:"]
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n")
