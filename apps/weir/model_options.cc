@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "store/resolve.h"
+
+namespace weir::cli {
+
+void add_model_options(CLI::App& verb, ModelOptions& options, const char* default_activations) {
+  options.activations = default_activations;
+  verb.add_option("MODEL", options.model, "Catalogue name (see `weir list`), GGUF file, or Hugging Face folder")->required();
+  verb.add_option("-t,--threads", options.threads, "Threads to compute with; 0 takes all that this process may use")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  verb.add_option("--activations", options.activations, "Activations in products with quantised weights: int8 (fast) or f32 (exact)")
+      ->check(CLI::IsMember({"int8", "f32"}))
+      ->capture_default_str();
+  verb.add_option("--isa", options.isa, "Kernel table: reference, avx2, avx512; default: WEIR_ISA, else the best this machine runs");
+}
+
+kernels::CpuOptions cpu_options(const ModelOptions& options) {
+  return {.threads = options.threads,
+          .activations = options.activations == "f32" ? kernels::Activations::kF32 : kernels::Activations::kInt8,
+          .isa = options.isa};
+}
+
+Result<engine::LoadedModel> load(const ModelOptions& options) {
+  WEIR_ASSIGN(const auto path, store::resolve(options.model));
+  return engine::load_model(path, cpu_options(options));
+}
+
+}  // namespace weir::cli

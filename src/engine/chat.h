@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a conversation to the ids that a model reads.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/loaded_model.h"
+#include "text/messages.h"
+
+namespace weir::engine {
+
+// The conversation by the model's chat template, ready for the assistant's answer.
+Result<std::string> render_chat(const LoadedModel& loaded, const text::Messages& messages);
+
+// Ids of a rendered conversation: special tokens in it are parsed and none are added, since the template writes them all.
+std::vector<TokenId> encode_rendered(const tokenizer::Tokenizer& tokenizer, std::string_view rendered);
+
+// The built-in template that fits a vocabulary's special tokens: "chatml", "llama3", …; "plain" when none does.
+std::string fallback_template_name(const tokenizer::Tokenizer& tokenizer);
+
+}  // namespace weir::engine

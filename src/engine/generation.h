@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request at a time: a prompt in, a stream of text out, with the times that describe it. Many requests at once are the
+// engine's business; this is what the terminal and the evaluations use.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/loaded_model.h"
+#include "engine/runner.h"
+
+namespace weir::engine {
+
+struct GenerationRequest {
+  std::vector<TokenId> prompt;
+  sampling::SamplingParams sampling;
+  std::int64_t max_tokens = 0;           // 0 = as many as the context has room for
+  bool ignore_end = false;               // go on after end-of-generation tokens
+};
+
+enum class FinishReason { kStop, kLength, kCancelled };
+const char* finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled"
+
+struct GenerationResult {
+  std::string text;
+  std::vector<TokenId> ids;              // generated, the ending token included
+  FinishReason finish = FinishReason::kStop;
+  std::int64_t prompt_tokens = 0;
+  std::int64_t cached_tokens = 0;        // of the prompt, taken from the sequence as it was
+  double first_token_s = 0;              // from the call to the first token's choice
+  double prefill_s = 0;                  // in forward passes of the prompt
+  double decode_s = 0;                   // from the first token to the last
+  std::vector<sampling::TokenLogprobs> logprobs;  // one per generated token, when asked for
+
+  double prefill_tokens_per_s() const;
+  double decode_tokens_per_s() const;    // steps after the first token
+};
+
+struct GenerationOptions {
+  std::int64_t context = 4096;           // tokens of prompt and answer together
+  std::int32_t prefill_chunk = 256;
+  DType kv_type = DType::kF32;
+};
+
+// Keeps one sequence between calls, so that a chat's next prompt costs only its new tokens.
+class Generator {
+ public:
+  Generator(LoadedModel& loaded, const GenerationOptions& options, const Clock& clock = steady_clock());
+
+  // `on_text` gets whole UTF-8 text as it is settled (stop strings never show); returning false cancels. kInvalidArgument for
+  // an empty prompt, bad sampling parameters or one that leaves no room in the context: prompts are never cut.
+  Result<GenerationResult> generate(const GenerationRequest& request, const std::function<bool(std::string_view)>& on_text);
+
+ private:
+  Result<kernels::Matrix> prefill(const GenerationRequest& request, GenerationResult& result, const std::function<bool(std::string_view)>& on_text);
+  Status reuse_or_reopen(std::span<const TokenId> prompt, GenerationResult& result);
+
+  LoadedModel& loaded_;
+  GenerationOptions options_;
+  const Clock& clock_;
+  Runner runner_;
+  SeqId sequence_;
+  std::vector<TokenId> cached_;          // the tokens that the sequence's memory holds
+};
+
+}  // namespace weir::engine

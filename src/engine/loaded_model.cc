@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loaded_model.h"
+
+#include <algorithm>
+
+#include "engine/chat.h"
+#include "formats/hf_folder.h"
+
+namespace weir::engine {
+namespace {
+
+// What a model's files say beside its weights.
+struct Extras {
+  Result<std::shared_ptr<const tokenizer::Tokenizer>> tokenizer = fail(ErrorCode::kNotFound, "no tokenizer");
+  std::optional<std::string> chat_template;
+  sampling::SamplingParams defaults;
+};
+
+Result<std::shared_ptr<const tokenizer::Tokenizer>> folder_tokenizer(const formats::HfFolder& folder) {
+  if (!folder.tokenizer_json) return fail(ErrorCode::kNotFound, "{} has no tokenizer.json", folder.path.string());
+  return tokenizer::Tokenizer::from_json(*folder.tokenizer_json, folder.tokenizer_config ? &*folder.tokenizer_config : nullptr, &folder.config);
+}
+
+// generation_config.json: what the model's authors sample with.
+Result<sampling::SamplingParams> folder_defaults(const formats::HfFolder& folder) {
+  sampling::SamplingParams params;
+  if (!folder.generation_config) return params;
+  const json::Object& config = *folder.generation_config;
+  WEIR_ASSIGN(const bool sample, json::get_bool_or(config, "do_sample", false));
+  if (!sample) return params;
+  WEIR_ASSIGN(const double temperature, json::get_double_or(config, "temperature", 1.0));
+  WEIR_ASSIGN(const double top_p, json::get_double_or(config, "top_p", 1.0));
+  WEIR_ASSIGN(const double min_p, json::get_double_or(config, "min_p", 0.0));
+  WEIR_ASSIGN(const std::int64_t top_k, json::get_int_or(config, "top_k", 50));  // transformers' default when sampling
+  WEIR_ASSIGN(const double repetition, json::get_double_or(config, "repetition_penalty", 1.0));
+  params.temperature = static_cast<float>(temperature);
+  params.top_p = static_cast<float>(top_p);
+  params.min_p = static_cast<float>(min_p);
+  params.top_k = static_cast<std::int32_t>(std::clamp<std::int64_t>(top_k, 0, 1 << 30));
+  params.repetition_penalty = static_cast<float>(repetition);
+  if (auto valid = sampling::validate(params); !valid) return std::unexpected(std::move(valid.error()).with_context("generation_config.json"));
+  return params;
+}
+
+Result<Extras> read_extras(const std::filesystem::path& path) {
+  Extras extras;
+  if (std::filesystem::is_directory(path)) {
+    WEIR_ASSIGN(const formats::HfFolder folder, formats::HfFolder::open(path));
+    extras.tokenizer = folder_tokenizer(folder);
+    extras.chat_template = folder.chat_template;
+    WEIR_ASSIGN(extras.defaults, folder_defaults(folder));
+    return extras;
+  }
+  WEIR_ASSIGN(const formats::GgufFile file, formats::GgufFile::open(path));
+  extras.tokenizer = tokenizer::Tokenizer::from_gguf(file);
+  if (file.has("tokenizer.chat_template")) {
+    WEIR_ASSIGN(extras.chat_template, file.get_string("tokenizer.chat_template"));
+  }
+  return extras;
+}
+
+Status attach_template(LoadedModel& loaded, const std::optional<std::string>& source) {
+  if (source) {
+    WEIR_ASSIGN(loaded.chat_template, text::ChatTemplate::compile(*source, loaded.path.filename().string()));
+    return {};
+  }
+  if (!loaded.tokenizer) return {};
+  const std::string name = fallback_template_name(*loaded.tokenizer);
+  WEIR_ASSIGN(loaded.chat_template, text::ChatTemplate::named(name));
+  loaded.template_note = fmt::format("{} brings no chat template; using the built-in '{}'", loaded.path.filename().string(), name);
+  return {};
+}
+
+}  // namespace
+
+Result<const tokenizer::Tokenizer*> LoadedModel::require_tokenizer() const {
+  if (!tokenizer) return fail(ErrorCode::kUnsupported, "{}", tokenizer_error);
+  return tokenizer.get();
+}
+
+Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer(const std::filesystem::path& path) {
+  WEIR_ASSIGN(Extras extras, read_extras(path));
+  return std::move(extras.tokenizer);
+}
+
+Result<LoadedModel> load_model(const std::filesystem::path& path, const kernels::CpuOptions& options) {
+  LoadedModel loaded;
+  loaded.path = path;
+  WEIR_ASSIGN(loaded.backend, kernels::make_cpu_backend(options));
+  WEIR_ASSIGN(loaded.model, model::Model::load(path, loaded.backend));
+  WEIR_ASSIGN(Extras extras, read_extras(path));
+  if (extras.tokenizer) {
+    loaded.tokenizer = std::move(*extras.tokenizer);
+  } else {
+    loaded.tokenizer_error = fmt::format("{}: {}", path.string(), extras.tokenizer.error().message);
+  }
+  loaded.defaults = extras.defaults;
+  WEIR_TRY(attach_template(loaded, extras.chat_template));
+  return loaded;
+}
+
+}  // namespace weir::engine
