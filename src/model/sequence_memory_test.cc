@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sequence_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace weir::model {
+namespace {
+
+// Attention (2 KV heads of 4), latent attention (6 + 2), a gated delta rule and a short convolution.
+Traits hybrid() {
+  Traits t;
+  t.hidden = 8;
+  t.attention = {.heads = 4, .kv_heads = 2, .head_dim = 4, .value_dim = 3};
+  t.latent = {.q_rank = 0, .kv_rank = 6, .nope_dim = 4, .rope_dim = 2, .value_dim = 4};
+  t.recurrent = {.conv_taps = 4, .key_heads = 2, .value_heads = 4, .key_dim = 5, .value_dim = 3};
+  t.layers = {{.mixer = MixerKind::kAttention},
+              {.mixer = MixerKind::kGatedDelta},
+              {.mixer = MixerKind::kLatentAttention},
+              {.mixer = MixerKind::kShortConv}};
+  return t;
+}
+
+TEST(SequenceMemory, CountsBytesOfATokenAndOfAState) {
+  EXPECT_EQ(SequenceMemory::bytes_per_token(hybrid(), DType::kF32), (2 * (4 + 3) + 6 + 2) * 4u);
+  EXPECT_EQ(SequenceMemory::bytes_per_token(hybrid(), DType::kF16), (2 * (4 + 3) + 6 + 2) * 2u);
+  // Delta rule: 3 inputs of 2·10 + 12 channels and 4 heads of 5 × 3; convolution: 3 inputs of 8.
+  EXPECT_EQ(SequenceMemory::bytes_per_state(hybrid()), (3 * 32 + 4 * 15 + 3 * 8) * 4u);
+}
+
+TEST(SequenceMemory, GivesEachLayerWhatItsMixerNeeds) {
+  const SequenceMemory memory(hybrid(), 3, 16, 2, DType::kBF16);
+  EXPECT_EQ(memory.kv(0).kv_heads, 2);
+  EXPECT_EQ(memory.kv(0).value_dim, 3);
+  EXPECT_NE(memory.kv(0).values, nullptr);
+  EXPECT_EQ(memory.kv(1).keys, nullptr);
+  EXPECT_EQ(memory.kv(2).key_dim, 8);
+  EXPECT_EQ(memory.kv(2).value_dim, 6);
+  EXPECT_EQ(memory.kv(2).values, nullptr);
+  EXPECT_EQ(memory.state(0).data, nullptr);
+  EXPECT_EQ(memory.state(1).floats_per_slot, 156);
+  EXPECT_EQ(memory.state(3).floats_per_slot, 24);
+}
+
+TEST(SequenceMemory, CopiesABlockInAllLayersAndNothingElse) {
+  SequenceMemory memory(hybrid(), 3, 16, 0, DType::kF16);
+  const std::size_t keys = 2 * 16 * 4 * 2, values = 2 * 16 * 3 * 2, latents = 16 * 8 * 2;
+  std::memset(memory.kv(0).keys + keys, 1, keys);
+  std::memset(memory.kv(0).values + values, 2, values);
+  std::memset(memory.kv(2).keys + latents, 3, latents);
+  memory.copy_block(BlockId(1), BlockId(2));
+  const auto all = [](const std::byte* begin, std::size_t size, int value) {
+    return std::all_of(begin, begin + size, [&](std::byte b) { return b == std::byte(value); });
+  };
+  EXPECT_TRUE(all(memory.kv(0).keys + 2 * keys, keys, 1));
+  EXPECT_TRUE(all(memory.kv(0).values + 2 * values, values, 2));
+  EXPECT_TRUE(all(memory.kv(2).keys + 2 * latents, latents, 3));
+  EXPECT_TRUE(all(memory.kv(0).keys, keys, 0));
+  EXPECT_TRUE(all(memory.kv(0).values, values, 0));
+}
+
+TEST(SequenceMemory, CopiesAndClearsStates) {
+  SequenceMemory memory(hybrid(), 0, 16, 3, DType::kF32);
+  for (std::int32_t layer : {1, 3}) std::fill_n(memory.state(layer).slot(StateSlot(1)), memory.state(layer).floats_per_slot, 7.0f);
+  memory.copy_state(StateSlot(1), StateSlot(2));
+  memory.clear_state(StateSlot(1));
+  for (std::int32_t layer : {1, 3}) {
+    const kernels::StateLayer& state = memory.state(layer);
+    for (std::int64_t i = 0; i < state.floats_per_slot; ++i) {
+      ASSERT_EQ(state.slot(StateSlot(0))[i], 0);
+      ASSERT_EQ(state.slot(StateSlot(1))[i], 0);
+      ASSERT_EQ(state.slot(StateSlot(2))[i], 7);
+    }
+  }
+}
+
+TEST(SequenceMemory, CreateRefusesWhatCannotBe) {
+  const auto code = [](std::int32_t blocks, std::int32_t tokens, DType type) {
+    const auto memory = SequenceMemory::create(hybrid(), blocks, tokens, 1, type);
+    return memory ? ErrorCode::kInternal : memory.error().code;
+  };
+  EXPECT_EQ(code(-1, 16, DType::kF32), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(1, 0, DType::kF32), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(1, 16, DType::kQ8_0), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(2147483647, 2147483647, DType::kF32), ErrorCode::kExhausted);
+  EXPECT_TRUE(SequenceMemory::create(hybrid(), 4, 16, 1, DType::kF32).has_value());
+}
+
+}  // namespace
+}  // namespace weir::model
