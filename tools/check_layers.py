@@ -24,9 +24,9 @@ LAYERS: dict[str, set[str]] = {
     "kvcache": {"base"},
     "model": {"formats", "kernels"},
     "engine": {"model", "tokenizer", "text", "sampling", "kvcache"},
-    "eval": {"engine"},
     "store": {"formats"},
-    "apps": {"eval", "store"},
+    "eval": {"engine", "store"},
+    "apps": {"eval"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z0-9_]+)/([^"]+)"', re.M)
