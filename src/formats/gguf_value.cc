@@ -46,6 +46,14 @@ std::string gguf_entry_type_name(GgufType type, GgufType element_type) {
   return fmt::format("arr[{}]", gguf_type_name(element_type));
 }
 
+GgufEntry gguf_scalar(std::string key, GgufType type, GgufValue value) {
+  return {std::move(key), std::move(value), gguf_entry_type_name(type, type), type, GgufType::kU8};
+}
+
+GgufEntry gguf_array(std::string key, GgufType element, GgufArray values) {
+  return {std::move(key), GgufValue(std::move(values)), gguf_entry_type_name(GgufType::kArray, element), GgufType::kArray, element};
+}
+
 bool GgufNestedArray::operator==(const GgufNestedArray& other) const { return items == other.items; }
 
 std::size_t gguf_array_size(const GgufArray& array) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -45,5 +46,17 @@ struct GgufEntry {
 };
 
 std::string gguf_entry_type_name(GgufType type, GgufType element_type);
+
+// Entries for writing. That the value fits the type is checked by GgufWriter::add.
+GgufEntry gguf_scalar(std::string key, GgufType type, GgufValue value);
+GgufEntry gguf_array(std::string key, GgufType element, GgufArray values);
+inline GgufEntry gguf_u32(std::string key, std::uint32_t value) {
+  return gguf_scalar(std::move(key), GgufType::kU32, std::uint64_t{value});
+}
+inline GgufEntry gguf_f32(std::string key, float value) { return gguf_scalar(std::move(key), GgufType::kF32, double{value}); }
+inline GgufEntry gguf_bool(std::string key, bool value) { return gguf_scalar(std::move(key), GgufType::kBool, value); }
+inline GgufEntry gguf_string(std::string key, std::string value) {
+  return gguf_scalar(std::move(key), GgufType::kString, std::move(value));
+}
 
 }  // namespace weir::formats

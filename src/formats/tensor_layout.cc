@@ -40,10 +40,9 @@ Result<std::uint64_t> tensor_bytes(DType type, std::span<const std::int64_t> sha
       product *= d;
     }
   }
-  if (empty) return 0;
   const std::int64_t blocks = product / info.block_size;
   if (blocks > kLimit / info.block_bytes) return fail(ErrorCode::kCorrupt, "its dimensions multiply to more than any file holds");
-  return static_cast<std::uint64_t>(blocks * info.block_bytes);
+  return empty ? 0 : static_cast<std::uint64_t>(blocks * info.block_bytes);
 }
 
 Overlap find_overlap(std::vector<Region>& regions) {
