@@ -18,8 +18,8 @@ set(WEIR_SANITIZE "" CACHE STRING "address (with undefined) or thread")
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  # Paths relative to the source tree, so that build folders and clones share their objects.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 
 add_compile_options(-Wall -Wextra -Wpedantic -Werror -fno-math-errno -ffp-contract=off)
@@ -97,4 +97,22 @@ function(weir_list_test_programs)
     string(APPEND lines "fuzz ${program}\n")
   endforeach()
   file(WRITE ${CMAKE_BINARY_DIR}/test_programs.txt "${lines}")
+endfunction()
+
+# Builds the text of FILE (below the root) into TARGET as `const std::string_view SYMBOL` (namespace::name, declared extern).
+function(weir_embed_text target file symbol)
+  file(READ ${CMAKE_SOURCE_DIR}/${file} text)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})
+  string(REGEX MATCH "^(.*)::([^:]+)$" parts ${symbol})
+  set(namespace ${CMAKE_MATCH_1})
+  set(name ${CMAKE_MATCH_2})
+  set(source ${CMAKE_BINARY_DIR}/embedded/${name}.cc)
+  file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [=[// Made from @file@ by CMake.
+#include <string_view>
+namespace @namespace@ {
+extern const std::string_view @name@;
+const std::string_view @name@ = R"text(@text@)text";
+}  // namespace @namespace@
+]=])
+  target_sources(${target} PRIVATE ${source})
 endfunction()
