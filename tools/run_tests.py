@@ -153,12 +153,16 @@ def fuzz_jobs(build: pathlib.Path, programs: list[str], logs: pathlib.Path, seco
     return jobs
 
 
-def script_jobs(build: pathlib.Path) -> list[Job]:
-    environment = {"WEIR": str(build / "weir"), "WEIR_TEST_DATA": str(ROOT / "tests/data")}
-    scripts = sorted(p for p in (ROOT / "tests/scripts").glob("*") if p.suffix in (".sh", ".py") and os.access(p, os.X_OK))
-    jobs = [Job(f"scripts/{p.name}", [str(p)], count_status, environment=environment) for p in scripts]
+def script_jobs(mode: str, build: pathlib.Path) -> list[Job]:
+    environment = {"WEIR": str(build / "weir"), "WEIR_BUILD": mode}
+    jobs = []
+    for path in sorted((ROOT / "tests/scripts").glob("*")):
+        if path.suffix in (".sh", ".py") and os.access(path, os.X_OK):
+            count = count_unittest if path.name.endswith("_test.py") else count_status
+            command = [str(path), "-v"] if count is count_unittest else [str(path)]
+            jobs.append(Job(f"scripts/{path.name}", command, count, environment=environment))
     for path in sorted((ROOT / "tools").glob("*_test.py")):
-        jobs.append(Job(f"tools/{path.name}", [sys.executable, str(path)], count_unittest))
+        jobs.append(Job(f"tools/{path.name}", [sys.executable, str(path), "-v"], count_unittest))
     return jobs
 
 
@@ -181,9 +185,9 @@ def collect(mode: str, build: pathlib.Path, logs: pathlib.Path, text: str, fuzz_
     gtest = gtest_jobs(build, programs["test"], logs, text)
     rest = fuzz_jobs(build, programs["fuzz"], logs, fuzz_seconds)
     if mode == "release":
-        rest += script_jobs(build) + cargo_jobs(build)
+        rest += script_jobs(mode, build) + cargo_jobs(build)
     elif mode == "asan":
-        rest += [job for job in script_jobs(build) if job.name.startswith("scripts/")]
+        rest += [job for job in script_jobs(mode, build) if job.name.startswith("scripts/")]
     return gtest + [job for job in rest if text in job.name]
 
 
@@ -214,8 +218,8 @@ def run_job(job: Job, mode: str, logs: pathlib.Path) -> tuple[Job, Outcome]:
 
 
 def skip_reasons(output: str) -> list[str]:
-    """GoogleTest prints "file:line: Skipped", the reason on the next line."""
-    return re.findall(r": Skipped\n(.+)", output)
+    """GoogleTest prints "file:line: Skipped" and the reason on the next line; unittest "skipped 'reason'" with -v."""
+    return re.findall(r": Skipped\n(.+)", output) + re.findall(r"^test_.* \.\.\. skipped ['\"](.+)['\"]$", output, re.M)
 
 
 def show_failure(outcome: Outcome) -> None:
