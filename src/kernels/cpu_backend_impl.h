@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU's backend as a class: shape checks and the cutting of work over threads. Its members are spread over cpu_*.cc by
+// group of operations; the arithmetic is in the kernel table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu_backend.h"
+#include "kernels/kernel_table.h"
+#include "kernels/scratch.h"
+
+namespace weir::kernels {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const KernelTable& table, Activations activations, int threads);
+
+  std::string description() const override;
+  void embed(const Weight& table, std::span<const TokenId> ids, float scale, Matrix out) override;
+  void linear(std::span<const LinearJob> jobs) override;
+  void norm(ConstMatrix x, const NormParams& params, Matrix out) override;
+  void rope(Matrix x, std::int32_t heads, std::int32_t offset, ConstMatrix table, bool pairs) override;
+  void store_kv(ConstMatrix keys, ConstMatrix values, std::span<const SequenceSlice> slices, const KvLayer& layer) override;
+  void attention(ConstMatrix q, std::span<const SequenceSlice> slices, const KvLayer& layer, const AttentionParams& params,
+                 Matrix out) override;
+  void route(ConstMatrix logits, const RouterParams& params, std::span<std::int32_t> ids, std::span<float> weights) override;
+  void gather_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix out) override;
+  void combine_rows(ConstMatrix x, std::span<const std::int32_t> rows, std::span<const float> weights, std::int32_t top_k, bool accumulate,
+                    Matrix out) override;
+  void copy_columns(ConstMatrix x, const ColumnPieces& pieces, Matrix out) override;
+  void activate(Activation kind, ConstMatrix x, Matrix out) override;
+  void activate_mul(Activation kind, ConstMatrix gate, ConstMatrix up, Matrix out) override;
+  void clamped_swiglu(ConstMatrix gate, ConstMatrix up, float alpha, float limit, Matrix out) override;
+  void add(ConstMatrix x, float scale, Matrix out) override;
+  void multiply(ConstMatrix x, Matrix out) override;
+  void scale(float factor, float softcap, Matrix x) override;
+  void causal_conv(ConstMatrix x, const ConvParams& params, std::span<const SequenceSlice> slices, const StateLayer& state,
+                   Matrix out) override;
+  void ssd_scan(ConstMatrix x, ConstMatrix b, ConstMatrix c, ConstMatrix dt, const SsdParams& params, std::span<const SequenceSlice> slices,
+                const StateLayer& state, std::int64_t state_offset, Matrix out) override;
+  void delta_scan(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix alpha, ConstMatrix beta, const DeltaParams& params,
+                  std::span<const SequenceSlice> slices, const StateLayer& state, std::int64_t state_offset, Matrix out) override;
+
+ private:
+  // Runs body(row) for each row, on one thread when the work (`cost` elements a row) is too small to share.
+  void for_rows(std::int64_t rows, std::int64_t cost, FunctionRef<void(std::int64_t)> body);
+  // Runs body(task, scratch of the thread) for each task; tasks are taken in order, one at a time. `cost` as above.
+  void for_tasks(std::int64_t tasks, std::int64_t cost, FunctionRef<void(std::int64_t, Scratch&)> body);
+
+  const KernelTable& table_;
+  Activations activations_;
+  ThreadPool pool_;
+  Scratch shared_;                // the caller's: quantised activations and task lists of a call
+  std::vector<Scratch> scratch_;  // one per thread
+};
+
+}  // namespace weir::kernels

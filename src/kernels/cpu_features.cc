@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPUID says what the processor has, XCR0 what the system saves on a context switch; both are needed.
+#include "kernels/cpu_features.h"
+
+#include <cstdlib>
+#include <string>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace weir::kernels {
+namespace {
+
+#if defined(__x86_64__)
+std::uint64_t read_xcr0() {
+  std::uint32_t low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return static_cast<std::uint64_t>(high) << 32 | low;
+}
+
+CpuFeatures detect() {
+  CpuFeatures features;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return features;
+  const bool osxsave = c >> 27 & 1, avx = c >> 28 & 1, fma = c >> 12 & 1, f16c = c >> 29 & 1;
+  if (!osxsave || !avx) return features;
+  const std::uint64_t saved = read_xcr0();
+  const bool saves_ymm = (saved & 0x6) == 0x6, saves_zmm = (saved & 0xe6) == 0xe6;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return features;
+  const bool avx2 = b >> 5 & 1;
+  const bool f = b >> 16 & 1, dq = b >> 17 & 1, bw = b >> 30 & 1, vl = b >> 31 & 1, vnni = c >> 11 & 1;
+  features.avx2 = saves_ymm && avx2 && fma && f16c;
+  features.avx512_vnni = features.avx2 && saves_zmm && f && dq && bw && vl && vnni;
+  return features;
+}
+#else
+CpuFeatures detect() { return {}; }
+#endif
+
+}  // namespace
+
+const CpuFeatures& cpu_features() {
+  static const CpuFeatures kFeatures = detect();
+  return kFeatures;
+}
+
+Result<const KernelTable*> choose_kernel_table(std::string_view isa) {
+  std::string name(isa);
+  if (name.empty()) {
+    if (const char* forced = std::getenv("WEIR_ISA")) name = forced;
+  }
+  if (name.empty()) return &reference_table();
+  if (name == "reference") return &reference_table();
+  return fail(ErrorCode::kInvalidArgument, "unknown instruction set '{}' (WEIR_ISA): use reference, avx2 or avx512", name);
+}
+
+}  // namespace weir::kernels

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers: all jobs of a call are cut into tasks of (job, outputs, rows) that run in one parallel region. A task
+// unpacks or widens a panel of weights once and uses it for all of its rows.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu_backend_impl.h"
+
+namespace weir::kernels {
+namespace {
+
+constexpr std::int64_t kTaskRows = 256;       // rows that share one unpacking of a panel
+constexpr std::int64_t kPanelInputs = 512;    // inputs of a panel held at once: 8 KiB of int8, in the first-level cache
+constexpr std::int64_t kTaskWork = 96 << 10;  // multiply-adds that make a task worth its hand-over
+
+struct Task {
+  const LinearJob* job;
+  const QuantizedRows* quantized;  // null: float arithmetic
+  std::int64_t out_begin, out_end, row_begin, row_end;
+};
+
+bool is_plain(DType type) { return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16; }
+
+void check_job(const LinearJob& job) {
+  WEIR_CHECK(job.weight != nullptr);
+  const Weight& w = *job.weight;
+  WEIR_CHECK(w.view.rank() == 2, "weight of rank {}", w.view.rank());
+  WEIR_CHECK(w.in() == job.x.cols && w.out() == job.out.cols && job.x.rows == job.out.rows, "weight [{}, {}], x [{}, {}], out [{}, {}]",
+             w.out(), w.in(), job.x.rows, job.x.cols, job.out.rows, job.out.cols);
+  WEIR_CHECK(is_plain(w.view.type) || (dtype_info(w.view.type).quantized && w.layout == WeightLayout::kOutIn), "weight of type {}",
+             dtype_name(w.view.type));
+  WEIR_CHECK(static_cast<std::int64_t>(w.view.bytes.size()) >= w.view.rows() * w.view.bytes_per_row());
+}
+
+// Adds what a tile computed to the job's output.
+void write_dots(const LinearJob& job, const float* dots, std::int64_t out_begin, std::int64_t outs, std::int64_t row_begin,
+                std::int64_t rows) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* out = job.out.row(row_begin + r) + out_begin;
+    const float* dot = dots + r * kPanelOuts;
+    for (std::int64_t o = 0; o < outs; ++o) {
+      const float value = job.bias ? dot[o] + job.bias[out_begin + o] : dot[o];
+      out[o] = job.accumulate ? out[o] + value : value;
+    }
+  }
+}
+
+QuantizedRows allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch) {
+  return {.k = k,
+          .q = scratch.take<std::int8_t>(rows * k),
+          .scale = scratch.take<float>(rows * k / 32),
+          .scaled_sum32 = scratch.take<float>(rows * k / 32),
+          .scaled_sum16 = scratch.take<float>(rows * k / 16),
+          .sum32 = scratch.take<std::int32_t>(rows * k / 32),
+          .sum16 = scratch.take<std::int32_t>(rows * k / 16)};
+}
+
+void run_int8(const KernelTable& table, const Task& t, Scratch& scratch) {
+  const TensorView& w = t.job->weight->view;
+  const std::int64_t rows = t.row_end - t.row_begin, stride = w.bytes_per_row(), k = w.cols();
+  Panel panel{.traits = quant_traits(w.type)};
+  const std::int64_t groups = kPanelInputs / panel.traits.group;
+  panel.q = scratch.take<std::uint8_t>(kPanelInputs * kPanelOuts);
+  panel.scale = scratch.take<float>(groups * kPanelOuts);
+  panel.offset = scratch.take<float>(groups * kPanelOuts);
+  float* acc = scratch.take<float>(rows * kPanelOuts);
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
+    const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
+    std::fill_n(acc, rows * kPanelOuts, 0.0f);
+    for (std::int64_t begin = 0; begin < k; begin += kPanelInputs) {
+      panel.k = static_cast<int>(std::min(kPanelInputs, k - begin));
+      table.unpack_panel(w.type, w.bytes.data() + o * stride, stride, outs, begin, panel);
+      table.panel_tile(panel, *t.quantized, t.row_begin, static_cast<int>(rows), begin, acc);
+    }
+    write_dots(*t.job, acc, o, outs, t.row_begin, rows);
+  }
+}
+
+void run_float(const KernelTable& table, const Task& t, Scratch& scratch) {
+  const TensorView& w = t.job->weight->view;
+  const std::int64_t rows = t.row_end - t.row_begin, stride = w.bytes_per_row(), k = w.cols();
+  float* dots = scratch.take<float>(rows * kPanelOuts);
+  const bool widen = !is_plain(w.type) || (rows >= 4 && w.type != DType::kF32);
+  float* wide = widen ? scratch.take<float>(k * kPanelOuts) : nullptr;
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
+    const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
+    const std::byte* from = w.bytes.data() + o * stride;
+    FloatTile tile{t.job->x.row(t.row_begin), t.job->x.stride, static_cast<int>(rows), w.type, from, stride, outs, k, dots};
+    if (widen) {
+      for (int i = 0; i < outs; ++i) table.widen(w.type, from + i * stride, k, wide + i * k);
+      tile.type = DType::kF32;
+      tile.w = reinterpret_cast<const std::byte*>(wide);
+      tile.w_stride = k * static_cast<std::int64_t>(sizeof(float));
+    }
+    table.float_tile(tile);
+    write_dots(*t.job, dots, o, outs, t.row_begin, rows);
+  }
+}
+
+void run_columns(const KernelTable& table, const Task& t, Scratch& scratch) {
+  const TensorView& w = t.job->weight->view;
+  const std::int64_t rows = t.row_end - t.row_begin, element = row_bytes(w.type, 1);
+  float* dots = scratch.take<float>(rows * kPanelOuts);
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
+    const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
+    table.column_tile({t.job->x.row(t.row_begin), t.job->x.stride, static_cast<int>(rows), w.type, w.bytes.data() + o * element,
+                       w.bytes_per_row(), outs, t.job->weight->in(), dots});
+    write_dots(*t.job, dots, o, outs, t.row_begin, rows);
+  }
+}
+
+// Cuts a job along its outputs and rows. The cut changes no result, so it may depend on anything.
+template <class Emit>
+void cut(const LinearJob& job, std::int64_t total_work, int threads, Emit emit) {
+  const std::int64_t rows = job.x.rows, out = job.out.cols, in = std::max<std::int64_t>(job.x.cols, 1);
+  const std::int64_t wanted = std::max(kTaskWork, total_work / (threads * 8));
+  for (std::int64_t r = 0; r < rows; r += kTaskRows) {
+    const std::int64_t row_end = std::min(rows, r + kTaskRows);
+    const std::int64_t outs = std::max<std::int64_t>(1, wanted / (in * (row_end - r) * kPanelOuts)) * kPanelOuts;
+    for (std::int64_t o = 0; o < out; o += outs) emit(o, std::min(out, o + outs), r, row_end);
+  }
+}
+
+bool same_matrix(ConstMatrix a, ConstMatrix b) { return a.data == b.data && a.rows == b.rows && a.cols == b.cols && a.stride == b.stride; }
+
+}  // namespace
+
+void CpuBackend::linear(std::span<const LinearJob> jobs) {
+  shared_.reset();
+  const auto count = static_cast<std::int64_t>(jobs.size());
+  const auto** quantized = shared_.take<const QuantizedRows*>(count);
+  auto* inputs = shared_.take<QuantizedRows>(count);  // each distinct x once
+  auto* sources = shared_.take<ConstMatrix>(count);
+  std::int64_t distinct = 0, work = 0, tasks = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const LinearJob& job = jobs[static_cast<std::size_t>(i)];
+    check_job(job);
+    work += job.x.rows * job.x.cols * job.out.cols;
+    quantized[i] = nullptr;
+    if (activations_ != Activations::kInt8 || is_plain(job.weight->view.type)) continue;
+    std::int64_t at = distinct;
+    while (at > 0 && !same_matrix(sources[at - 1], job.x)) --at;
+    if (at == 0) {
+      inputs[distinct] = allocate_quantized(job.x.rows, job.x.cols, shared_);
+      sources[distinct] = job.x;
+      at = ++distinct;
+    }
+    quantized[i] = &inputs[at - 1];
+  }
+  for (std::int64_t i = 0; i < distinct; ++i) {
+    for_rows(sources[i].rows, sources[i].cols, [&](std::int64_t row) { table_.quantize_row(sources[i].row(row), row, inputs[i]); });
+  }
+  for (const LinearJob& job : jobs) cut(job, work, pool_.size(), [&](auto...) { ++tasks; });
+  auto* list = shared_.take<Task>(tasks);
+  tasks = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const LinearJob& job = jobs[static_cast<std::size_t>(i)];
+    cut(job, work, pool_.size(),
+        [&](std::int64_t ob, std::int64_t oe, std::int64_t rb, std::int64_t re) { list[tasks++] = {&job, quantized[i], ob, oe, rb, re}; });
+  }
+  for_tasks(tasks, work / std::max<std::int64_t>(tasks, 1), [&](std::int64_t i, Scratch& scratch) {
+    const Task& task = list[i];
+    if (task.quantized) return run_int8(table_, task, scratch);
+    task.job->weight->layout == WeightLayout::kInOut ? run_columns(table_, task, scratch) : run_float(table_, task, scratch);
+  });
+}
+
+void CpuBackend::embed(const Weight& table, std::span<const TokenId> ids, float scale, Matrix out) {
+  WEIR_CHECK(table.layout == WeightLayout::kOutIn && table.view.rank() == 2 && table.in() == out.cols, "table {}",
+             shape_string(table.view.shape));
+  WEIR_CHECK(static_cast<std::int64_t>(ids.size()) == out.rows);
+  const std::int64_t stride = table.view.bytes_per_row();
+  for_rows(out.rows, out.cols, [&](std::int64_t row) {
+    const TokenId id = ids[static_cast<std::size_t>(row)];
+    WEIR_CHECK(id >= 0 && id < table.out(), "token {} of {}", id, table.out());
+    table_.widen(table.view.type, table.view.bytes.data() + id * stride, out.cols, out.row(row));
+    if (scale != 1.0f) table_.scale(scale, 0.0f, out.cols, out.row(row));
+  });
+}
+
+}  // namespace weir::kernels

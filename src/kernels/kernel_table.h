@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// One table of functions per instruction set, chosen once. Functions work on a row or a small tile and know nothing of
+// threads, batches or paging: cpu_*.cc cut the work. Each computes a row of its result in an order that does not depend on
+// how many rows the tile has (design invariant 1).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/reference/unpack.h"
+
+namespace weir::kernels {
+
+inline constexpr int kPanelOuts = 16;   // outputs computed side by side, one per lane
+inline constexpr int kKvChunk = 32;     // positions of one step of the online softmax, aligned to absolute positions
+inline constexpr int kKvSegment = 512;  // positions whose partial results are combined in order; a multiple of the chunk
+
+// dots[r · kPanelOuts + o] = x[r] · w[o] for r < rows, o < outs ≤ kPanelOuts. Weights: F32, F16 or BF16, rows `w_stride` bytes apart.
+struct FloatTile {
+  const float* x;
+  std::int64_t x_stride;
+  int rows;
+  DType type;
+  const std::byte* w;
+  std::int64_t w_stride;
+  int outs;
+  std::int64_t k;
+  float* dots;
+};
+
+// out[r · out_stride + o] = sum over k of x[r][k] · w[k][o]: the transposed layout. `w` points at the first of `outs` columns.
+struct ColumnTile {
+  const float* x;
+  std::int64_t x_stride;
+  int rows;
+  DType type;
+  const std::byte* w;
+  std::int64_t w_stride;
+  int outs;  // ≤ kPanelOuts
+  std::int64_t k;
+  float* dots;  // as in FloatTile
+};
+
+// Activations as int8: per block of 32, scale = largest magnitude / 127, rounded to nearest even. Row r starts at r · k (q),
+// r · k/32 (scale …) or r · k/16. The sums save the kernels from summing again for zero points and offsets.
+struct QuantizedRows {
+  std::int64_t k = 0;
+  std::int8_t* q = nullptr;
+  float* scale = nullptr;         // [k/32]
+  float* scaled_sum32 = nullptr;  // [k/32]: scale · sum of the block
+  float* scaled_sum16 = nullptr;  // [k/16]: scale · sum of the half block
+  std::int32_t* sum32 = nullptr;  // [k/32]
+  std::int32_t* sum16 = nullptr;  // [k/16]
+};
+
+// A piece of kPanelOuts rows of a quantised weight, unpacked: outputs are lanes, four consecutive inputs of an output are
+// neighbours (what the int8 dot product instructions eat).
+struct Panel {
+  QuantTraits traits;
+  int k = 0;                  // inputs held: a multiple of 32
+  std::uint8_t* q = nullptr;  // [k/4][kPanelOuts][4]
+  float* scale = nullptr;     // [k/group][kPanelOuts]
+  float* offset = nullptr;    // the same, when the type has offsets
+};
+
+struct NormRow {
+  const float* x;
+  const float* weight;  // null = ones
+  const float* bias;    // null = zeros
+  float* out;           // may be x
+  std::int64_t n;
+  float epsilon;
+};
+
+struct ConvRow {  // one input row of a causal convolution; `history` holds taps-1 earlier inputs, oldest first
+  const float* x;
+  float* history;
+  std::int64_t history_stride;
+  std::int64_t begin, end;  // channels
+  float* out;
+};
+
+struct DeltaStep {  // one head, one row of the gated delta rule; state [key_dim][value_dim]
+  const float* q;   // normalised and scaled
+  const float* k;   // normalised
+  const float* v;
+  float decay;  // exp(g)
+  float beta;
+  std::int64_t key_dim, value_dim;
+  float* state;
+  float* scratch;  // [value_dim]
+  float* out;
+};
+
+struct SsdStep {  // one head, one row of the state space scan; state [head_dim][state]
+  const float* x;
+  const float* b;
+  const float* c;
+  float decay;  // exp(dt · A)
+  float dt;
+  float d;
+  std::int64_t head_dim, n;
+  float* state;
+  float* out;
+};
+
+struct ValueTile {
+  const float* weights;  // [rows][kKvChunk]
+  const float* factors;  // [rows]
+  const int* begin;      // [rows]
+  const int* end;        // [rows]
+  int rows;
+  const float* values;  // [positions][dim], the first is that of position `first` of the chunk
+  int first;
+  std::int64_t dim;
+  float* const* acc;  // [rows]
+};
+
+// Running state of one (row, head) of attention.
+struct SoftmaxState {
+  float max;
+  float sum;
+};
+
+struct KernelTable {
+  const char* name;
+
+  // Weights and linear layers.
+  void (*widen)(DType type, const std::byte* row, std::int64_t n, float* out);  // any weight type to float
+  void (*narrow)(DType type, const float* x, std::int64_t n, std::byte* out);   // to F32, F16 or BF16
+  void (*float_tile)(const FloatTile& tile);
+  void (*column_tile)(const ColumnTile& tile);
+  void (*quantize_row)(const float* x, std::int64_t row, const QuantizedRows& out);
+  // Fills the panel from `outs` rows (the last one repeated up to kPanelOuts), inputs [k_begin, k_begin + panel.k); both are
+  // multiples of the type's block size.
+  void (*unpack_panel)(DType type, const std::byte* w, std::int64_t w_stride, int outs, std::int64_t k_begin, const Panel& panel);
+  // acc[r · kPanelOuts + o] continues over the panel's inputs, for rows [first_row, first_row + rows).
+  void (*panel_tile)(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc);
+
+  // Element by element, and whole rows.
+  void (*rms_norm)(const NormRow& row);
+  void (*layer_norm)(const NormRow& row);
+  void (*activate)(Activation kind, const float* x, const float* factor, std::int64_t n, float* out);  // factor may be null
+  void (*clamped_swiglu)(const float* gate, const float* up, float alpha, float limit, std::int64_t n, float* out);
+  void (*add)(const float* x, float scale, std::int64_t n, float* out);
+  void (*multiply)(const float* x, std::int64_t n, float* out);
+  void (*scale)(float factor, float softcap, std::int64_t n, float* x);
+  void (*rope)(float* x, const float* cosines, const float* sines, std::int64_t half, bool pairs);
+
+  // Attention. Keys of a chunk are turned to [dim][kKvChunk] first: positions are lanes.
+  void (*load_keys)(DType type, const std::byte* keys, std::int64_t dim, int first, int count, float* transposed);
+  void (*scores)(const float* const* q, int rows, const float* transposed, std::int64_t dim, float* scores);  // [rows][kKvChunk]
+  // Scores [begin, end) of the chunk become weights, the others 0; returns the factor for what was summed before.
+  float (*softmax_chunk)(float* scores, int begin, int end, float scale, float softcap, SoftmaxState& state);
+  // acc[r] = acc[r] · factors[r] + sum over positions p in [begin[r], end[r]) of weights[r][p] · values[p - first].
+  void (*weigh_values)(const ValueTile& tile);
+
+  // Recurrent layers.
+  void (*conv_row)(const ConvRow& row, const ConvParams& params);
+  void (*ssd_step)(const SsdStep& step);
+  void (*delta_step)(const DeltaStep& step);
+};
+
+const KernelTable& reference_table();
+
+}  // namespace weir::kernels

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference kernels one by one, so that other tables can fall back on them and tests can call them. What each does is
+// said at its pointer in kernel_table.h.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace weir::kernels::reference {
+
+void widen(DType type, const std::byte* row, std::int64_t n, float* out);
+void narrow(DType type, const float* x, std::int64_t n, std::byte* out);
+void float_tile(const FloatTile& tile);
+void column_tile(const ColumnTile& tile);
+void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out);
+void unpack_panel(DType type, const std::byte* w, std::int64_t w_stride, int outs, std::int64_t k_begin, const Panel& panel);
+void panel_tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc);
+
+void rms_norm(const NormRow& row);
+void layer_norm(const NormRow& row);
+void activate(Activation kind, const float* x, const float* factor, std::int64_t n, float* out);
+void clamped_swiglu(const float* gate, const float* up, float alpha, float limit, std::int64_t n, float* out);
+void add(const float* x, float scale, std::int64_t n, float* out);
+void multiply(const float* x, std::int64_t n, float* out);
+void scale(float factor, float softcap, std::int64_t n, float* x);
+void rope(float* x, const float* cosines, const float* sines, std::int64_t half, bool pairs);
+
+void load_keys(DType type, const std::byte* keys, std::int64_t dim, int first, int count, float* transposed);
+void scores(const float* const* q, int rows, const float* transposed, std::int64_t dim, float* scores);
+float softmax_chunk(float* scores, int begin, int end, float scale, float softcap, SoftmaxState& state);
+void weigh_values(const ValueTile& tile);
+
+void conv_row(const ConvRow& row, const ConvParams& params);
+void ssd_step(const SsdStep& step);
+void delta_step(const DeltaStep& step);
+
+}  // namespace weir::kernels::reference

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of plain C++ kernels: runs everywhere, and is what every other table is tested against.
+#include "kernels/reference/kernels.h"
+
+namespace weir::kernels {
+
+const KernelTable& reference_table() {
+  static constexpr KernelTable kTable{
+      .name = "reference",
+      .widen = reference::widen,
+      .narrow = reference::narrow,
+      .float_tile = reference::float_tile,
+      .column_tile = reference::column_tile,
+      .quantize_row = reference::quantize_row,
+      .unpack_panel = reference::unpack_panel,
+      .panel_tile = reference::panel_tile,
+      .rms_norm = reference::rms_norm,
+      .layer_norm = reference::layer_norm,
+      .activate = reference::activate,
+      .clamped_swiglu = reference::clamped_swiglu,
+      .add = reference::add,
+      .multiply = reference::multiply,
+      .scale = reference::scale,
+      .rope = reference::rope,
+      .load_keys = reference::load_keys,
+      .scores = reference::scores,
+      .softmax_chunk = reference::softmax_chunk,
+      .weigh_values = reference::weigh_values,
+      .conv_row = reference::conv_row,
+      .ssd_step = reference::ssd_step,
+      .delta_step = reference::delta_step,
+  };
+  return kTable;
+}
+
+}  // namespace weir::kernels
