@@ -23,11 +23,13 @@ endif()
 # native/text: chat templates (minijinja) and, later, structured output (llguidance), as one static library.
 find_program(CARGO cargo REQUIRED)
 set(native_text_dir ${CMAKE_SOURCE_DIR}/native/text)
-set(native_text_out ${CMAKE_BINARY_DIR}/native-text)
+set(WEIR_NATIVE_TEXT_OUT ${CMAKE_BINARY_DIR}/native-text CACHE PATH "Where cargo builds; build folders may share it")
+set(native_text_out ${WEIR_NATIVE_TEXT_OUT})
 file(GLOB_RECURSE native_text_sources CONFIGURE_DEPENDS ${native_text_dir}/src/*.rs)
 add_custom_command(
   OUTPUT ${native_text_out}/release/libweir_text.a
   COMMAND ${CARGO} build --release --locked --quiet --manifest-path ${native_text_dir}/Cargo.toml --target-dir ${native_text_out}
+  COMMAND ${CMAKE_COMMAND} -E touch ${native_text_out}/release/libweir_text.a  # cargo leaves what is up to date as it is
   DEPENDS ${native_text_sources} ${native_text_dir}/Cargo.toml ${native_text_dir}/Cargo.lock
   COMMENT "Building native/text (Rust)"
   VERBATIM)

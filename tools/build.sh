@@ -14,7 +14,7 @@ while [[ $# -gt 0 && $1 != -- ]]; do
   shift
 done
 [[ $# -eq 0 ]] || shift
-options=("$@")
+options=("-DWEIR_NATIVE_TEXT_OUT=$root/build/native-text" "$@")
 mkdir -p "$folder"
 
 # A folder that was moved or made with other options is configured again; ninja itself sees changed CMake files.

@@ -166,13 +166,13 @@ def script_jobs(mode: str, build: pathlib.Path) -> list[Job]:
     return jobs
 
 
-def cargo_jobs(build: pathlib.Path) -> list[Job]:
+def cargo_jobs() -> list[Job]:
     crate = ROOT / "native/text"
     if not any("#[test]" in p.read_text(encoding="utf-8") for p in crate.rglob("*.rs")):
         return []
-    # The release profile, in the folder where the library was built, so that the crates it needs are not built again.
+    # The release profile, in the folder where tools/build.sh builds the library: its crates are not built again.
     command = ["cargo", "test", "--release", "--locked", "--manifest-path", str(crate / "Cargo.toml"),
-               "--target-dir", str(build / "native-text")]
+               "--target-dir", str(ROOT / "build/native-text")]
     return [Job("native/text", command, count_cargo)]
 
 
@@ -185,7 +185,7 @@ def collect(mode: str, build: pathlib.Path, logs: pathlib.Path, text: str, fuzz_
     gtest = gtest_jobs(build, programs["test"], logs, text)
     rest = fuzz_jobs(build, programs["fuzz"], logs, fuzz_seconds)
     if mode == "release":
-        rest += script_jobs(mode, build) + cargo_jobs(build)
+        rest += script_jobs(mode, build) + cargo_jobs()
     elif mode == "asan":
         rest += [job for job in script_jobs(mode, build) if job.name.startswith("scripts/")]
     return gtest + [job for job in rest if text in job.name]
