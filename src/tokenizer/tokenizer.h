@@ -18,13 +18,23 @@
 namespace weir::tokenizer {
 
 struct EncodeOptions {
-  bool add_special = true;    // BOS, EOS, CLS, SEP as the model wants them
-  bool parse_special = false; // special tokens written out in the text become their ids
+  bool add_special = true;     // BOS, EOS, CLS, SEP as the model wants them
+  bool parse_special = false;  // special tokens written out in the text become their ids
 };
 
 enum class TokenKind { kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
-class Tokenizer {
+// What special tokens are for, and what the files say around the vocabulary. Set by the loader.
+struct SpecialRoles {
+  // Ids of special roles, absent when the model has none.
+  std::optional<TokenId> bos, eos, eot, pad, unk, sep, cls, mask;
+  std::vector<TokenId> end_of_generation;  // any of these ends an answer: eos, eot, <|im_end|>, …; sorted
+  bool add_bos = false, add_eos = false;
+  bool strip_leading_space = false;          // decoding drops the first space (SentencePiece)
+  std::optional<std::string> chat_template;  // from the file, when it has one
+};
+
+class Tokenizer : public SpecialRoles {
  public:
   // From a GGUF file's tokenizer.ggml.* keys. kUnsupported names a model or pre-tokeniser that is not known.
   static Result<std::shared_ptr<const Tokenizer>> from_gguf(const formats::GgufFile& file);
@@ -46,14 +56,7 @@ class Tokenizer {
   virtual std::optional<TokenId> find(std::string_view token_text) const = 0;
 
   virtual std::int32_t vocab_size() const = 0;
-  virtual std::string description() const = 0;         // "byte-level BPE, pre-tokeniser smollm, 49152 tokens"
-
-  // Ids of special roles, absent when the model has none.
-  std::optional<TokenId> bos, eos, eot, pad, unk, sep, cls, mask;
-  std::vector<TokenId> end_of_generation;              // any of these ends an answer: eos, eot, <|im_end|>, …
-  bool add_bos = false, add_eos = false;
-  bool strip_leading_space = false;                    // decoding drops the first space (SentencePiece)
-  std::optional<std::string> chat_template;            // from the file, when it has one
+  virtual std::string description() const = 0;  // "byte-level BPE, pre-tokeniser smollm, 49152 tokens"
 };
 
 // Turns a stream of ids into text that is always whole UTF-8 characters: bytes of an unfinished character are held back

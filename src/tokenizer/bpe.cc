@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Short pieces are merged by scanning their few ranks; long ones by a heap over a linked list, so that a megabyte without
+// a space takes n log n. Both join the same pairs in the same order.
+#include "tokenizer/bpe.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "tokenizer/utf8.h"
+
+namespace weir::tokenizer {
+namespace {
+
+constexpr std::size_t kShort = 40;  // symbols; bpe_bench: the heap wins from about here
+constexpr std::uint32_t kEnd = 0xFFFFFFFF;
+
+std::uint64_t pair_key(std::uint32_t left, std::uint32_t right) { return std::uint64_t{left} << 32 | right; }
+
+std::size_t pair_slot(std::uint64_t key, std::size_t mask) {
+  key *= 0x9E3779B97F4A7C15u;
+  return static_cast<std::size_t>(key ^ key >> 32) & mask;
+}
+
+}  // namespace
+
+BpeScratch::BpeScratch() : cache_(kEntries) {}
+
+Result<Bpe> Bpe::build(const Vocabulary& vocabulary, std::span<const MergeText> merges, const BpeOptions& options) {
+  Bpe bpe;
+  bpe.options_ = options;
+  bpe.tokens_ = vocabulary.size();
+  bpe.merges_.resize(std::bit_ceil(merges.size() * 2 + 2));
+  bpe.add_vocabulary(vocabulary);
+  WEIR_TRY(bpe.add_merges(merges));
+  return bpe;
+}
+
+void Bpe::add_vocabulary(const Vocabulary& vocabulary) {
+  symbols_.reserve(static_cast<std::size_t>(vocabulary.size()) + 256);
+  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+    const std::string_view text = vocabulary.text(id);
+    const bool reachable = !text.empty();
+    if (!options_.byte_level) {
+      reachable ? symbols_.add(text) : symbols_.add_hidden(text);
+    } else if (const auto bytes = bytes_of_alphabet(text); bytes && reachable) {
+      symbols_.add(*bytes);
+    } else {
+      symbols_.add_hidden(text);
+    }
+  }
+  for (int b = 0; b < 256; ++b) {
+    const char byte = static_cast<char>(b);
+    const auto i = static_cast<std::size_t>(b);
+    byte_symbol_[i] = symbols_.find({&byte, 1});
+    byte_token_[i] =
+        options_.byte_level ? byte_symbol_[i] : vocabulary.find(byte_token(static_cast<std::uint8_t>(b))).value_or(StringTable::kNone);
+    if (options_.byte_level && options_.join_texts && byte_symbol_[i] == StringTable::kNone) byte_symbol_[i] = symbols_.add({&byte, 1});
+  }
+}
+
+Result<std::uint32_t> Bpe::side_of(std::string_view text, std::size_t merge) {
+  std::optional<std::string> bytes;
+  if (options_.byte_level) {
+    bytes = bytes_of_alphabet(text);
+    if (!bytes) return fail(ErrorCode::kCorrupt, "merge {}: \"{}\" is not in the byte alphabet", merge, text);
+    text = *bytes;
+  }
+  const std::int32_t symbol = options_.join_texts ? symbols_.find_or_add(text) : symbols_.find(text);
+  if (symbol == StringTable::kNone) return fail(ErrorCode::kCorrupt, "merge {}: \"{}\" is not a token", merge, text);
+  return static_cast<std::uint32_t>(symbol);
+}
+
+Status Bpe::add_merges(std::span<const MergeText> merges) {
+  std::string joined;
+  for (std::size_t i = 0; i < merges.size(); ++i) {
+    if (merges[i].first.empty() || merges[i].second.empty()) {
+      if (options_.join_texts) continue;  // can never apply
+      return fail(ErrorCode::kCorrupt, "merge {} has an empty side", i);
+    }
+    WEIR_ASSIGN(const std::uint32_t left, side_of(merges[i].first, i));
+    WEIR_ASSIGN(const std::uint32_t right, side_of(merges[i].second, i));
+    joined.assign(symbols_.text(static_cast<std::int32_t>(left)));
+    joined += symbols_.text(static_cast<std::int32_t>(right));
+    const std::int32_t result = options_.join_texts ? symbols_.find_or_add(joined) : symbols_.find(joined);
+    if (result == StringTable::kNone) return fail(ErrorCode::kCorrupt, "merge {}: \"{}\" is not a token", i, joined);
+    insert(left, right, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(result));
+  }
+  return {};
+}
+
+void Bpe::insert(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t result) {
+  const std::size_t mask = merges_.size() - 1;
+  const std::uint64_t key = pair_key(left, right);
+  std::size_t slot = pair_slot(key, mask);
+  while (merges_[slot].rank != kNoRank && merges_[slot].pair != key) slot = (slot + 1) & mask;
+  // Of a pair listed twice, GGUF readers keep the first rank, tokenizer.json readers the last.
+  if (merges_[slot].rank != kNoRank && options_.join_texts) return;
+  merges_[slot] = {key, rank, result};
+}
+
+const Bpe::Merge& Bpe::find(std::uint32_t left, std::uint32_t right) const {
+  const std::size_t mask = merges_.size() - 1;
+  const std::uint64_t key = pair_key(left, right);
+  std::size_t slot = pair_slot(key, mask);
+  while (merges_[slot].pair != key && merges_[slot].rank != kNoRank) slot = (slot + 1) & mask;
+  return merges_[slot];
+}
+
+void Bpe::encode(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& out) const {
+  if (piece.size() > BpeScratch::kKeyBytes) return encode_uncached(piece, scratch, out);
+  std::array<std::uint64_t, BpeScratch::kKeyBytes / 8> key{};
+  std::memcpy(key.data(), piece.data(), piece.size());
+  std::uint64_t hash = piece.size();
+  for (std::uint64_t word : key) hash = (hash ^ word ^ hash >> 31) * 0x9E3779B97F4A7C15u;
+  BpeScratch::Entry& entry = scratch.cache_[hash >> (64 - std::countr_zero(BpeScratch::kEntries))];
+  if (entry.key != key || entry.key_size != piece.size()) {
+    const std::size_t before = out.size();
+    encode_uncached(piece, scratch, out);
+    const std::size_t count = out.size() - before;
+    if (count > BpeScratch::kIds) return;
+    entry.key = key;
+    entry.key_size = static_cast<std::uint8_t>(piece.size());
+    entry.ids = static_cast<std::uint8_t>(count);
+    std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(before), count, entry.id.begin());
+    return;
+  }
+  if (entry.ids == 1) {
+    out.push_back(entry.id[0]);
+  } else {
+    out.insert(out.end(), entry.id.begin(), entry.id.begin() + entry.ids);
+  }
+}
+
+void Bpe::encode_uncached(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& out) const {
+  if (options_.ignore_merges) {
+    if (const auto whole = token_of(piece)) {
+      out.push_back(*whole);
+      return;
+    }
+  }
+  auto& symbols = scratch.symbols_;
+  symbols.clear();
+  split(piece, symbols);
+  if (symbols.size() <= kShort) {
+    merge_short(symbols);
+  } else {
+    merge_long(scratch);
+  }
+  for (std::uint32_t symbol : symbols) append_token(symbol, out);
+}
+
+void Bpe::split(std::string_view piece, std::vector<std::uint32_t>& symbols) const {
+  if (!options_.byte_level || (options_.unknown && !options_.join_texts)) return split_characters(piece, symbols);
+  for (char byte : piece) {
+    const std::int32_t symbol = byte_symbol_[static_cast<unsigned char>(byte)];
+    if (symbol != StringTable::kNone) symbols.push_back(static_cast<std::uint32_t>(symbol));
+  }
+}
+
+// With unknowns and byte fallback, in the order in which the `tokenizers` library emits them: an unknown waits until the
+// next known character.
+void Bpe::split_characters(std::string_view piece, std::vector<std::uint32_t>& symbols) const {
+  bool waiting = false;
+  const auto flush = [&] {
+    if (waiting) symbols.push_back(static_cast<std::uint32_t>(*options_.unknown));
+    waiting = false;
+  };
+  for (std::size_t at = 0, size = 0; at < piece.size(); at += size) {
+    size = options_.byte_level ? 1 : utf8_length(piece[at]);
+    const std::string_view character = piece.substr(at, size);
+    if (const std::int32_t symbol = symbols_.find(character); symbol != StringTable::kNone) {
+      flush();
+      symbols.push_back(static_cast<std::uint32_t>(symbol));
+      continue;
+    }
+    if (options_.byte_fallback) {
+      const auto token = [&](char byte) { return byte_token_[static_cast<unsigned char>(byte)]; };
+      if (std::all_of(character.begin(), character.end(), [&](char byte) { return token(byte) != StringTable::kNone; })) {
+        for (char byte : character) symbols.push_back(static_cast<std::uint32_t>(token(byte)));
+        continue;
+      }
+    }
+    if (!options_.unknown) continue;
+    if (!options_.fuse_unknown) flush();
+    waiting = true;
+  }
+  flush();
+}
+
+void Bpe::merge_short(std::vector<std::uint32_t>& symbols) const {
+  std::uint32_t* symbol = symbols.data();
+  std::size_t count = symbols.size();
+  if (count < 2) return;
+  std::array<std::uint32_t, kShort> rank, result;  // of the pair that starts at each symbol
+  const auto look_up = [&](std::size_t at) {
+    const Merge& merge = find(symbol[at], symbol[at + 1]);
+    rank[at] = merge.rank;
+    result[at] = merge.result;
+  };
+  for (std::size_t i = 0; i + 1 < count; ++i) look_up(i);
+  while (count > 1) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i + 1 < count; ++i) best = rank[i] < rank[best] ? i : best;
+    if (rank[best] == kNoRank) break;
+    symbol[best] = result[best];
+    for (std::size_t i = best + 1; i + 1 < count; ++i) {
+      symbol[i] = symbol[i + 1];
+      rank[i] = rank[i + 1];
+      result[i] = result[i + 1];
+    }
+    --count;
+    if (best > 0) look_up(best - 1);
+    if (best + 1 < count) look_up(best);
+  }
+  symbols.resize(count);
+}
+
+void Bpe::merge_long(BpeScratch& scratch) const {
+  auto& symbol = scratch.symbols_;
+  const std::size_t count = symbol.size();
+  WEIR_CHECK(count < kEnd, "{} symbols in a piece", count);
+  auto &rank = scratch.ranks_, &result = scratch.results_, &previous = scratch.previous_, &next = scratch.next_;
+  auto& heap = scratch.heap_;
+  for (auto* list : {&rank, &result, &previous, &next}) list->resize(count);
+  heap.clear();
+  const auto later = [](const BpeScratch::Candidate& a, const BpeScratch::Candidate& b) {
+    return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;
+  };
+  const auto look_up = [&](std::uint32_t at) {
+    const Merge& merge = next[at] == kEnd ? merges_[0] : find(symbol[at], symbol[next[at]]);
+    rank[at] = next[at] == kEnd ? kNoRank : merge.rank;
+    result[at] = merge.result;
+    if (rank[at] != kNoRank) heap.push_back({rank[at], at});
+    return rank[at] != kNoRank;
+  };
+  for (std::uint32_t i = 0; i < count; ++i) {
+    previous[i] = i == 0 ? kEnd : i - 1;
+    next[i] = i + 1 == count ? kEnd : i + 1;
+    look_up(i);
+  }
+  std::make_heap(heap.begin(), heap.end(), later);
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    const auto [best, at] = heap.back();
+    heap.pop_back();
+    if (rank[at] != best) continue;  // the pair has changed since
+    const std::uint32_t right = next[at];
+    symbol[at] = result[at];
+    next[at] = next[right];
+    if (next[right] != kEnd) previous[next[right]] = at;
+    rank[right] = kNoRank;
+    symbol[right] = kEnd;
+    if (look_up(at)) std::push_heap(heap.begin(), heap.end(), later);
+    if (previous[at] != kEnd && look_up(previous[at])) std::push_heap(heap.begin(), heap.end(), later);
+  }
+  std::erase(symbol, kEnd);
+}
+
+void Bpe::append_token(std::uint32_t symbol, std::vector<TokenId>& out) const {
+  const auto id = static_cast<std::int32_t>(symbol);
+  if (id < tokens_) {
+    out.push_back(id);
+    return;
+  }
+  for (char byte : symbols_.text(id)) {  // a text that is no token falls apart; bytes without a token are dropped
+    const TokenId token = byte_token_[static_cast<unsigned char>(byte)];
+    if (token != StringTable::kNone) out.push_back(token);
+  }
+}
+
+}  // namespace weir::tokenizer

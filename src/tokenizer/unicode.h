@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tokenisers ask about a character: its general category, classes derived from it, lower case, and the four
+// normalisation forms (Unicode Standard Annex 15). Tables are generated (tools/make_unicode_tables.py).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weir::tokenizer {
+
+enum class Category : std::uint8_t {
+  kLu,
+  kLl,
+  kLt,
+  kLm,
+  kLo,
+  kMn,
+  kMc,
+  kMe,
+  kNd,
+  kNl,
+  kNo,
+  kPc,
+  kPd,
+  kPs,
+  kPe,
+  kPi,
+  kPf,
+  kPo,
+  kSm,
+  kSc,
+  kSk,
+  kSo,
+  kZs,
+  kZl,
+  kZp,
+  kCc,
+  kCf,
+  kCs,
+  kCo,
+  kCn,
+  kCcSpace,  // a control character that is White_Space: tab, newline, …
+};
+
+Category category(char32_t code);
+
+// Classes that regular expressions of tokenisers name, as bits.
+enum : std::uint8_t {
+  kLetter = 1,        // \p{L}
+  kNumber = 2,        // \p{N}
+  kSpace = 4,         // White_Space
+  kMark = 8,          // \p{M}
+  kUpperLike = 16,    // Lu Lt Lm Lo M: what may start a capitalised word
+  kLowerLike = 32,    // Ll Lm Lo M
+  kPunctuation = 64,  // \p{P}
+  kSymbol = 128,      // \p{S}
+};
+inline constexpr std::uint8_t kClassesOfCategory[] = {kLetter | kUpperLike,
+                                                      kLetter | kLowerLike,
+                                                      kLetter | kUpperLike,
+                                                      kLetter | kUpperLike | kLowerLike,
+                                                      kLetter | kUpperLike | kLowerLike,
+                                                      kMark | kUpperLike | kLowerLike,
+                                                      kMark | kUpperLike | kLowerLike,
+                                                      kMark | kUpperLike | kLowerLike,
+                                                      kNumber,
+                                                      kNumber,
+                                                      kNumber,
+                                                      kPunctuation,
+                                                      kPunctuation,
+                                                      kPunctuation,
+                                                      kPunctuation,
+                                                      kPunctuation,
+                                                      kPunctuation,
+                                                      kPunctuation,
+                                                      kSymbol,
+                                                      kSymbol,
+                                                      kSymbol,
+                                                      kSymbol,
+                                                      kSpace,
+                                                      kSpace,
+                                                      kSpace,
+                                                      0,
+                                                      0,
+                                                      0,
+                                                      0,
+                                                      0,
+                                                      kSpace};
+
+inline std::uint8_t classes(char32_t code) { return kClassesOfCategory[static_cast<int>(category(code))]; }
+inline bool is_space(char32_t code) { return classes(code) & kSpace; }
+bool is_word(char32_t code);  // \w: Alphabetic, M, Nd, Pc
+
+// Appends the lower case of a character (two characters for U+0130).
+void append_lower(char32_t code, std::u32string& out);
+
+enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
+std::u32string normalize(std::u32string_view text, NormalForm form);
+
+}  // namespace weir::tokenizer
