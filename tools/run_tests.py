@@ -186,7 +186,7 @@ def collect(mode: str, build: pathlib.Path, logs: pathlib.Path, text: str, fuzz_
     rest = fuzz_jobs(build, programs["fuzz"], logs, fuzz_seconds)
     if mode == "release":
         rest += script_jobs(mode, build) + cargo_jobs()
-    elif mode == "asan":
+    elif mode != "fuzz":
         rest += [job for job in script_jobs(mode, build) if job.name.startswith("scripts/")]
     return gtest + [job for job in rest if text in job.name]
 
