@@ -68,13 +68,8 @@ struct Case {
   const char* message;
 };
 
-std::vector<Case> bad_files() {
-  const auto corrupt = ErrorCode::kCorrupt, unsupported = ErrorCode::kUnsupported;
-  const std::string twice =
-      R"({"w":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"\u0077":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})";
-  const std::string overlap =
-      R"({"v":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"w":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})";
-  const std::string hole = R"({"v":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"w":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})";
+std::vector<Case> bad_headers() {
+  const auto corrupt = ErrorCode::kCorrupt;
   return {
       {"too short", "1234567", corrupt, "7 bytes are too few"},
       {"huge header", u64(~0ull) + "{}", corrupt, "header of 18446744073709551615 bytes"},
@@ -89,6 +84,17 @@ std::vector<Case> bad_files() {
       {"metadata no object", file_bytes(R"({"__metadata__":[]})", 0), corrupt, "'__metadata__' is no JSON object"},
       {"metadata no string", file_bytes(R"({"__metadata__":{"n":1}})", 0), corrupt, "'n', which is no string"},
       {"tensor no object", file_bytes(R"({"w":1})", 0), corrupt, "tensor 'w': it should be a JSON object"},
+  };
+}
+
+std::vector<Case> bad_entries() {
+  const auto corrupt = ErrorCode::kCorrupt, unsupported = ErrorCode::kUnsupported;
+  const std::string twice =
+      R"({"w":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"\u0077":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})";
+  const std::string overlap =
+      R"({"v":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"w":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})";
+  const std::string hole = R"({"v":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"w":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})";
+  return {
       {"no dtype", file_bytes(R"({"w":{"shape":[1],"data_offsets":[0,1]}})", 1), corrupt, "'dtype' is missing"},
       {"no shape", file_bytes(R"({"w":{"dtype":"U8","data_offsets":[0,1]}})", 1), corrupt, "'shape' is missing"},
       {"no offsets", file_bytes(R"({"w":{"dtype":"U8","shape":[1]}})", 1), corrupt, "'data_offsets' is missing"},
@@ -113,14 +119,17 @@ std::vector<Case> bad_files() {
   };
 }
 
-TEST(Safetensors, BadFilesAreRefused) {
-  for (const Case& c : bad_files()) {
+void expect_refused(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
     const auto file = SafetensorsFile::parse(as_bytes(c.bytes), "x");
     ASSERT_FALSE(file) << c.name;
     EXPECT_EQ(file.error().code, c.code) << c.name << ": " << file.error().message;
     EXPECT_NE(file.error().message.find(c.message), std::string::npos) << c.name << ": " << file.error().message;
   }
 }
+
+TEST(Safetensors, BadHeadersAreRefused) { expect_refused(bad_headers()); }
+TEST(Safetensors, BadEntriesAreRefused) { expect_refused(bad_entries()); }
 
 TEST(Safetensors, EveryTruncationIsRefused) {
   const std::string bytes = file_bytes(kValid, 14);

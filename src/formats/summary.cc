@@ -23,8 +23,8 @@ TensorSummary summarize(const TensorIndex& index) {
     summary.parameters += total.elements;
     summary.bytes += total.bytes;
   }
-  std::stable_sort(summary.by_type.begin(), summary.by_type.end(),
-                   [](const TypeTotal& a, const TypeTotal& b) { return a.bytes > b.bytes; });
+  std::sort(summary.by_type.begin(), summary.by_type.end(),
+            [](const TypeTotal& a, const TypeTotal& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.type < b.type; });
   return summary;
 }
 
