@@ -12,6 +12,7 @@
 #include "base/file_io.h"
 #include "base/units.h"
 #include "store/names.h"
+#include "store/resolve.h"
 #include "store/source.h"
 #include "store/wheel.h"
 

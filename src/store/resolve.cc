@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From what a user types to a path: an existing file or folder comes first, then installed names, then advice.
+#include "store/resolve.h"
+
 #include <array>
 #include <fstream>
 

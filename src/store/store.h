@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where models live on this machine: plain folders below $WEIR_HOME/models, one per model, each with a manifest. And the
-// way from what a user types (a name, a file, a folder) to the path that the loaders open.
+// Where models live on this machine: plain folders below $WEIR_HOME/models, one per model, each with a manifest.
 #pragma once
 
 #include <filesystem>
@@ -58,10 +57,5 @@ class Store {
 
   std::filesystem::path root_;
 };
-
-// A GGUF file, a Hugging Face folder (or a folder holding one GGUF file), or an installed model's name → the path to
-// open. kNotFound with the command that helps otherwise.
-Result<std::filesystem::path> resolve(std::string_view model);
-Result<std::filesystem::path> resolve(std::string_view model, const Store& store);
 
 }  // namespace weir::store
