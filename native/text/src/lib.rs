@@ -2,10 +2,12 @@
 //! Text services of Weir behind one C header (include/weir_text.h). `template` renders chat templates with minijinja the way
 //! Python's Jinja2 would; the other modules are what it needs for that. `ffi` is the border: only it is unsafe.
 
+mod args;
 mod clock;
 mod ffi;
 mod json;
 mod python;
 mod repr;
 mod source;
+mod str_methods;
 mod template;

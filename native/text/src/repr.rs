@@ -120,7 +120,7 @@ fn quoted(text: &str, out: &mut String) {
 
 /// str.isprintable for one character: not a control, separator (other than the blank), surrogate, private or format
 /// character. Unassigned characters, which Python escapes too, are taken as printable.
-fn printable(c: char) -> bool {
+pub fn printable(c: char) -> bool {
     let code = c as u32;
     if code < 0x7f {
         return code >= 0x20;
