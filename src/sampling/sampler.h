@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// One sequence's sampling: its parameters, its seed and the tokens it has seen.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "sampling/candidates.h"
+#include "sampling/sampling_params.h"
+
+namespace weir::sampling {
+
+class Sampler {
+ public:
+  // The params must be valid(ated). `sequence` tells apart several answers to one request.
+  explicit Sampler(const SamplingParams& params, std::uint64_t sequence = 0);
+
+  // Tokens that the penalties should know: the prompt's, once.
+  void see_prompt(std::span<const TokenId> tokens);
+
+  // The token at `position` of the sequence; it then counts as seen. `allowed` is a grammar's mask, one bit per token, lowest bit
+  // first; empty = all. kInvalidArgument when a logit is NaN or +inf, or when no token is left to choose.
+  Result<TokenId> sample(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed = {});
+
+  std::uint64_t seed() const { return seed_; }
+
+ private:
+  bool changes_logits() const;
+  void apply_mask(std::span<const std::uint32_t> allowed);
+  void apply_bias_and_penalties();
+  Result<TokenId> choose(std::span<const float> logits, std::uint64_t position);
+
+  SamplingParams params_;
+  std::uint64_t seed_, sequence_;
+  struct Counts {
+    std::int32_t total = 0;     // in prompt and answer
+    std::int32_t answered = 0;  // in the answer
+  };
+  std::unordered_map<TokenId, Counts> seen_;  // kept only when a penalty needs it
+  std::vector<float> logits_;                 // changed copy
+  Candidates candidates_;
+};
+
+}  // namespace weir::sampling
