@@ -50,8 +50,20 @@ Result<const KernelTable*> choose_kernel_table(std::string_view isa) {
   if (name.empty()) {
     if (const char* forced = std::getenv("WEIR_ISA")) name = forced;
   }
-  if (name.empty()) return &reference_table();
-  if (name == "reference") return &reference_table();
+  const struct {
+    const char* name;
+    const KernelTable* table;
+    bool runs;
+  } tables[] = {{"avx512", avx512_table(), cpu_features().avx512_vnni},
+                {"avx2", avx2_table(), cpu_features().avx2},
+                {"reference", &reference_table(), true}};
+  for (const auto& entry : tables) {
+    const bool usable = entry.table && entry.runs;
+    if (name.empty() && usable) return entry.table;
+    if (name != entry.name) continue;
+    if (usable) return entry.table;
+    return fail(ErrorCode::kUnsupported, "this machine cannot run {} kernels; leave WEIR_ISA unset to use the best it can run", name);
+  }
   return fail(ErrorCode::kInvalidArgument, "unknown instruction set '{}' (WEIR_ISA): use reference, avx2 or avx512", name);
 }
 

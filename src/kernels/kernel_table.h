@@ -44,6 +44,8 @@ struct ColumnTile {
 
 // Activations as int8: per block of 32, scale = largest magnitude / 127, rounded to nearest even. Row r starts at r · k (q),
 // r · k/32 (scale …) or r · k/16. The sums save the kernels from summing again for zero points and offsets.
+inline constexpr float kSmallestBlock = 1e-30f;  // a block whose magnitudes are all below it counts as zeros
+
 struct QuantizedRows {
   std::int64_t k = 0;
   std::int8_t* q = nullptr;
@@ -163,5 +165,7 @@ struct KernelTable {
 };
 
 const KernelTable& reference_table();
+const KernelTable* avx2_table();    // null when built for another architecture
+const KernelTable* avx512_table();  // the same
 
 }  // namespace weir::kernels

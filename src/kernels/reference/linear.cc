@@ -97,13 +97,15 @@ void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out) {
     const float* from = x + b * 32;
     float largest = 0;
     for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(from[i]));
-    const float scale = largest / 127.0f;
-    const float inverse = largest > 0 ? 127.0f / largest : 0.0f;
+    const bool flat = largest < kSmallestBlock;
+    const float scale = flat ? 0.0f : largest / 127.0f;
+    const float inverse = flat ? 0.0f : 127.0f / largest;
     std::int32_t sums[2] = {0, 0};
     for (int i = 0; i < 32; ++i) {
-      const int q = static_cast<int>(std::nearbyint(from[i] * inverse));
-      out.q[row * out.k + b * 32 + i] = static_cast<std::int8_t>(std::clamp(q, -127, 127));
-      sums[i / 16] += std::clamp(q, -127, 127);
+      const float rounded = std::nearbyint(from[i] * inverse);
+      const int q = static_cast<int>(rounded > -127.0f ? std::min(rounded, 127.0f) : -127.0f);  // NaN too
+      out.q[row * out.k + b * 32 + i] = static_cast<std::int8_t>(q);
+      sums[i / 16] += q;
     }
     const std::int64_t at = row * (out.k / 32) + b;
     out.scale[at] = scale;

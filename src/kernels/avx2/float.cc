@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// simd/float_tile.inl for avx2.
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "kernels/avx2/kernels.h"
+
+#include "kernels/avx2/target_begin.h"
+
+namespace weir::kernels::avx2 {
+namespace {
+
+constexpr int kTileRows = 2, kTileOuts = 2;
+
+#include "kernels/avx2/vec.inl"
+#include "kernels/simd/float_tile.inl"
+
+}  // namespace
+
+void add_float(KernelTable& table) {
+  table.widen = widen_row;
+  table.narrow = narrow_row;
+  table.float_tile = float_tile;
+  table.column_tile = column_tile;
+  table.quantize_row = quantize_row;
+}
+
+}  // namespace weir::kernels::avx2
+
+#include "kernels/avx2/target_end.h"
+#endif

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the avx2 table: each function sets the pointers of its group of kernels.
+#pragma once
+
+#include "kernels/kernel_table.h"
+#include "kernels/reference/kernels.h"
+
+namespace weir::kernels::avx2 {
+
+void add_panels(KernelTable& table);     // panel.cc: int8 products
+void add_float(KernelTable& table);      // float.cc: products in float, conversions, quantising of activations
+void add_rows(KernelTable& table);       // rows.cc: norms, activations, recurrent layers
+void add_attention(KernelTable& table);  // attention.cc
+
+}  // namespace weir::kernels::avx2

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// simd/elementwise.inl and simd/recurrent.inl for avx2.
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "kernels/avx2/kernels.h"
+
+#include "kernels/avx2/target_begin.h"
+
+namespace weir::kernels::avx2 {
+namespace {
+
+#include "kernels/avx2/vec.inl"
+#include "kernels/simd/elementwise.inl"
+#include "kernels/simd/math.inl"
+#include "kernels/simd/recurrent.inl"
+
+}  // namespace
+
+void add_rows(KernelTable& table) {
+  table.rms_norm = rms_norm;
+  table.layer_norm = layer_norm;
+  table.activate = activate;
+  table.clamped_swiglu = clamped_swiglu;
+  table.add = add_scaled;
+  table.multiply = multiply;
+  table.scale = scale_row;
+  table.rope = rope;
+  table.conv_row = conv_row;
+  table.ssd_step = ssd_step;
+  table.delta_step = delta_step;
+}
+
+}  // namespace weir::kernels::avx2
+
+#include "kernels/avx2/target_end.h"
+#endif

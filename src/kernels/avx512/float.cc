@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// simd/float_tile.inl for avx512.
+#if defined(__x86_64__)
+#include "kernels/avx512/intrinsics.h"
+
+#include "kernels/avx512/kernels.h"
+
+#include "kernels/avx512/target_begin.h"
+
+namespace weir::kernels::avx512 {
+namespace {
+
+constexpr int kTileRows = 4, kTileOuts = 4;
+
+#include "kernels/avx512/vec.inl"
+#include "kernels/simd/float_tile.inl"
+
+}  // namespace
+
+void add_float(KernelTable& table) {
+  table.widen = widen_row;
+  table.narrow = narrow_row;
+  table.float_tile = float_tile;
+  table.column_tile = column_tile;
+  table.quantize_row = quantize_row;
+}
+
+}  // namespace weir::kernels::avx512
+
+#include "kernels/avx512/target_end.h"
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The avx512 table: the reference with every group of kernels replaced.
+#include "kernels/avx512/kernels.h"
+
+namespace weir::kernels {
+
+#if defined(__x86_64__)
+const KernelTable* avx512_table() {
+  static const KernelTable kTable = [] {
+    KernelTable table = reference_table();
+    table.name = "avx512";
+    avx512::add_panels(table);
+    avx512::add_float(table);
+    avx512::add_rows(table);
+    avx512::add_attention(table);
+    return table;
+  }();
+  return &kTable;
+}
+#else
+const KernelTable* avx512_table() { return nullptr; }
+#endif
+
+}  // namespace weir::kernels

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every table that this machine runs against the reference: the same bits where sums are integers, close elsewhere, and
+// the same row whatever the number of rows in the tile.
+#include "kernels/kernel_table.h"
+
+#include <cmath>
+
+#include "kernels/reference/kernels.h"
+#include "kernels/test_support.h"
+
+namespace weir::kernels {
+namespace {
+
+using namespace test;
+
+class Tables : public ::testing::TestWithParam<const KernelTable*> {
+ protected:
+  const KernelTable& table() const { return *GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(All, Tables, ::testing::ValuesIn(runnable_tables()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+struct OwnedPanel {
+  explicit OwnedPanel(DType type, int k)
+      : q(static_cast<std::size_t>(k) * kPanelOuts),
+        scale(q.size() / 16),
+        offset(q.size() / 16),
+        panel{quant_traits(type), k, q.data(), scale.data(), offset.data()} {}
+  std::vector<std::uint8_t> q;
+  Floats scale, offset;
+  Panel panel;
+};
+
+struct OwnedRows {
+  OwnedRows(std::int64_t rows, std::int64_t k) {
+    const auto n = static_cast<std::size_t>(rows * k);
+    q.resize(n), scale.resize(n / 32), sum32f.resize(n / 32), sum16f.resize(n / 16), sum32.resize(n / 32), sum16.resize(n / 16);
+    view = {k, q.data(), scale.data(), sum32f.data(), sum16f.data(), sum32.data(), sum16.data()};
+  }
+  std::vector<std::int8_t> q;
+  Floats scale, sum32f, sum16f;
+  std::vector<std::int32_t> sum32, sum16;
+  QuantizedRows view;
+};
+
+TEST_P(Tables, UnpackPanelsAsTheReferenceDoes) {
+  for (const DType type : kQuantized) {
+    const int block = dtype_info(type).block_size, cols = block * (block == 32 ? 21 : 3);
+    for (const int outs : {16, 5, 1}) {
+      const auto weights = random_weights(type, outs, cols, 7);
+      for (const int begin : {0, block}) {
+        OwnedPanel expected(type, cols - begin), panel(type, cols - begin);
+        reference::unpack_panel(type, weights.data(), row_bytes(type, cols), outs, begin, expected.panel);
+        table().unpack_panel(type, weights.data(), row_bytes(type, cols), outs, begin, panel.panel);
+        ASSERT_EQ(panel.q, expected.q) << dtype_name(type) << outs;
+        ASSERT_TRUE(same_bits(panel.scale, expected.scale)) << dtype_name(type);
+        ASSERT_TRUE(same_bits(panel.offset, expected.offset)) << dtype_name(type);
+      }
+    }
+  }
+}
+
+TEST_P(Tables, QuantizeRowsAsTheReferenceDoes) {
+  constexpr std::int64_t kCols = 192;
+  Floats x = random_floats(2 * kCols, 3);
+  for (std::size_t i = 0; i < 32; ++i) x[i] = 0, x[32 + i] = 1e-38f, x[64 + i] = i % 2 ? 0.5f : 127.0f;  // halves: ties to even
+  OwnedRows expected(2, kCols), rows(2, kCols);
+  for (const std::int64_t r : {0, 1}) {
+    reference::quantize_row(x.data() + r * kCols, r, expected.view);
+    table().quantize_row(x.data() + r * kCols, r, rows.view);
+  }
+  EXPECT_EQ(rows.q, expected.q);
+  EXPECT_EQ(rows.sum32, expected.sum32);
+  EXPECT_EQ(rows.sum16, expected.sum16);
+  EXPECT_TRUE(same_bits(rows.scale, expected.scale));
+  EXPECT_TRUE(same_bits(rows.sum32f, expected.sum32f));
+  EXPECT_TRUE(same_bits(rows.sum16f, expected.sum16f));
+}
+
+TEST_P(Tables, MultiplyPanelsToTheSameBitsAsTheReference) {
+  constexpr int kRows = 13;
+  for (const DType type : kQuantized) {
+    const int cols = dtype_info(type).block_size * 2;
+    const auto weights = random_weights(type, kPanelOuts, cols, 11);
+    OwnedPanel panel(type, cols);
+    reference::unpack_panel(type, weights.data(), row_bytes(type, cols), kPanelOuts, 0, panel.panel);
+    OwnedRows x(kRows, cols);
+    Floats values = random_floats(kRows * cols, 5);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(cols); ++i) values[i] = 100;  // one row of the largest sums
+    for (int r = 0; r < kRows; ++r) reference::quantize_row(values.data() + r * cols, r, x.view);
+    Floats expected(kRows * kPanelOuts, 0.25f), acc = expected, alone = expected;
+    reference::panel_tile(panel.panel, x.view, 0, kRows, 0, expected.data());
+    table().panel_tile(panel.panel, x.view, 0, kRows, 0, acc.data());
+    for (int r = 0; r < kRows; ++r) table().panel_tile(panel.panel, x.view, r, 1, 0, alone.data() + r * kPanelOuts);
+    EXPECT_TRUE(same_bits(acc, expected)) << dtype_name(type) << " off by " << largest_difference(acc, expected);
+    EXPECT_TRUE(same_bits(acc, alone)) << dtype_name(type);
+  }
+}
+
+TEST_P(Tables, MultiplyFloatsCloseToTheExactProduct) {
+  constexpr std::int64_t kRows = 7, kOuts = 13;
+  for (const DType type : kPlain) {
+    for (const std::int64_t k : {1, 16, 19, 130}) {
+      const auto weights = random_weights(type, kOuts, k, 1);
+      const Floats x = random_floats(kRows * k, 2);
+      Floats wide(static_cast<std::size_t>(kOuts * k));
+      table().widen(type, weights.data(), kOuts * k, wide.data());
+      Floats dots(kRows * kPanelOuts), alone = dots, columns = dots;
+      table().float_tile({x.data(), k, kRows, type, weights.data(), row_bytes(type, k), kOuts, k, dots.data()});
+      for (std::int64_t r = 0; r < kRows; ++r)
+        table().float_tile({x.data() + r * k, k, 1, type, weights.data(), row_bytes(type, k), kOuts, k, alone.data() + r * kPanelOuts});
+      EXPECT_TRUE(same_bits(dots, alone)) << dtype_name(type) << k;
+      // The same weights transposed.
+      Floats turned(wide.size());
+      for (std::int64_t o = 0; o < kOuts; ++o)
+        for (std::int64_t i = 0; i < k; ++i) turned[static_cast<std::size_t>(i * kOuts + o)] = wide[static_cast<std::size_t>(o * k + i)];
+      std::vector<std::byte> turned_bytes(weights.size());
+      table().narrow(type, turned.data(), kOuts * k, turned_bytes.data());
+      table().column_tile({x.data(), k, kRows, type, turned_bytes.data(), row_bytes(type, kOuts), kOuts, k, columns.data()});
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        for (std::int64_t o = 0; o < kOuts; ++o) {
+          double exact = 0, size = 0;
+          for (std::int64_t i = 0; i < k; ++i) {
+            const double term = static_cast<double>(x[static_cast<std::size_t>(r * k + i)]) * wide[static_cast<std::size_t>(o * k + i)];
+            exact += term, size += std::abs(term);
+          }
+          ASSERT_NEAR(dots[static_cast<std::size_t>(r * kPanelOuts + o)], exact, 2e-6 * size + 1e-30);
+          ASSERT_NEAR(columns[static_cast<std::size_t>(r * kPanelOuts + o)], exact, 4e-6 * size + 1e-30);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Tables, WidenAndNarrowAsTheReferenceDoes) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ4_K, DType::kQ8_0}) {
+    const std::int64_t n = dtype_info(type).quantized ? 256 : 53;
+    const auto bytes = random_weights(type, 1, n, 9);
+    Floats expected(static_cast<std::size_t>(n)), values = expected;
+    reference::widen(type, bytes.data(), n, expected.data());
+    table().widen(type, bytes.data(), n, values.data());
+    EXPECT_TRUE(same_bits(values, expected));
+    if (dtype_info(type).quantized) continue;
+    const Floats x = random_floats(n, 12, 1000.0f);
+    std::vector<std::byte> narrow(bytes.size()), narrow_expected(bytes.size());
+    reference::narrow(type, x.data(), n, narrow_expected.data());
+    table().narrow(type, x.data(), n, narrow.data());
+    EXPECT_EQ(narrow, narrow_expected);
+  }
+}
+
+double exact_activation(Activation kind, double x) {
+  switch (kind) {
+    case Activation::kSilu: return x / (1 + std::exp(-x));
+    case Activation::kGeluTanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kGeluErf: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::kRelu: return std::max(x, 0.0);
+    case Activation::kReluSquared: return std::max(x, 0.0) * std::max(x, 0.0);
+    case Activation::kSigmoid: return 1 / (1 + std::exp(-x));
+  }
+  return 0;
+}
+
+TEST_P(Tables, ActivateCloseToTheDefinition) {
+  Floats x;
+  for (float v = -30; v < 30; v += 0.0137f) x.push_back(v);
+  for (const float v : {0.0f, -0.0f, 1e-20f, -1e-20f, 100.0f, -100.0f, 1e30f, -1e30f}) x.push_back(v);
+  const auto n = static_cast<std::int64_t>(x.size());
+  const Floats factor = random_floats(n, 1);
+  for (const Activation kind : {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu, Activation::kReluSquared,
+                                Activation::kSigmoid}) {
+    Floats out(x.size()), product(x.size());
+    table().activate(kind, x.data(), nullptr, n, out.data());
+    table().activate(kind, x.data(), factor.data(), n, product.data());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double exact = exact_activation(kind, x[i]);
+      if (std::abs(exact) < 1e38) {
+        ASSERT_NEAR(out[i], exact, 4e-7 * std::abs(exact) + 3e-7 * std::min(1.0f, std::abs(x[i])))
+            << static_cast<int>(kind) << " of " << x[i];
+      }
+      ASSERT_EQ(product[i], out[i] * factor[i]);
+      float single = 0;
+      table().activate(kind, &x[i], nullptr, 1, &single);
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(single), std::bit_cast<std::uint32_t>(out[i])) << "depends on its place: " << x[i];
+    }
+  }
+}
+
+TEST_P(Tables, ClampSwigluAsGptOssDoes) {
+  const Floats gate = random_floats(37, 1, 6), up = random_floats(37, 2, 6);
+  Floats out(37);
+  table().clamped_swiglu(gate.data(), up.data(), 1.702f, 7.0f, 37, out.data());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const double g = std::min(gate[i], 7.0f), u = std::clamp(up[i], -7.0f, 7.0f);
+    ASSERT_NEAR(out[i], g / (1 + std::exp(-1.702 * g)) * (u + 1), 2e-6 * (1 + std::abs(g * (u + 1))));
+  }
+}
+
+TEST_P(Tables, SoftCapAndScaleRows) {
+  for (const float spread : {0.01f, 1.0f, 200.0f}) {
+    const Floats x = random_floats(45, 8, spread);
+    Floats y = x;
+    table().scale(0.5f, 30.0f, 45, y.data());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double exact = 30 * std::tanh(0.5 * x[i] / 30);
+      ASSERT_NEAR(y[i], exact, 5e-7 * std::abs(exact));
+    }
+  }
+}
+
+TEST_P(Tables, NormaliseRows) {
+  for (const std::int64_t n : {1, 16, 37, 576}) {
+    Floats x = random_floats(n, 4), weight = random_floats(n, 5), bias = random_floats(n, 6);
+    for (float& v : x) v += 100.0f;  // a mean far from zero
+    double mean = 0, squares = 0, variance = 0;
+    for (const float v : x) mean += v, squares += static_cast<double>(v) * v;
+    mean /= static_cast<double>(n), squares /= static_cast<double>(n);
+    for (const float v : x) variance += (v - mean) * (v - mean) / static_cast<double>(n);
+    Floats rms(x.size()), layer(x.size());
+    table().rms_norm({x.data(), weight.data(), nullptr, rms.data(), n, 1e-6f});
+    table().layer_norm({x.data(), weight.data(), bias.data(), layer.data(), n, 1e-5f});
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      ASSERT_NEAR(rms[i], x[i] / std::sqrt(squares + 1e-6f) * weight[i], 1e-6 * std::abs(weight[i]));
+      ASSERT_NEAR(layer[i], (x[i] - mean) / std::sqrt(variance + 1e-5f) * weight[i] + bias[i], 2e-4);
+    }
+    Floats plain(x.size());
+    table().rms_norm({x.data(), nullptr, nullptr, plain.data(), n, 1e-6f});
+    table().rms_norm({x.data(), weight.data(), nullptr, x.data(), n, 1e-6f});  // in place
+    EXPECT_TRUE(same_bits(x, rms));
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(plain[i] * weight[i], rms[i]);
+  }
+}
+
+TEST_P(Tables, RotateHalvesAndPairs) {
+  constexpr std::int64_t kHalf = 21;
+  const Floats x = random_floats(2 * kHalf, 1), angles = random_floats(kHalf, 2);
+  Floats cosines(kHalf), sines(kHalf);
+  for (std::size_t i = 0; i < kHalf; ++i) cosines[i] = std::cos(angles[i]), sines[i] = std::sin(angles[i]);
+  Floats halves = x, pairs = x;
+  table().rope(halves.data(), cosines.data(), sines.data(), kHalf, false);
+  table().rope(pairs.data(), cosines.data(), sines.data(), kHalf, true);
+  for (std::size_t i = 0; i < kHalf; ++i) {
+    EXPECT_NEAR(halves[i], x[i] * cosines[i] - x[i + kHalf] * sines[i], 1e-6);
+    EXPECT_NEAR(halves[i + kHalf], x[i] * sines[i] + x[i + kHalf] * cosines[i], 1e-6);
+    EXPECT_NEAR(pairs[2 * i], x[2 * i] * cosines[i] - x[2 * i + 1] * sines[i], 1e-6);
+    EXPECT_NEAR(pairs[2 * i + 1], x[2 * i] * sines[i] + x[2 * i + 1] * cosines[i], 1e-6);
+  }
+}
+
+TEST_P(Tables, AddAndMultiplyRows) {
+  const Floats x = random_floats(29, 1);
+  Floats sum = random_floats(29, 2), product = sum;
+  const Floats before = sum;
+  table().add(x.data(), 0.5f, 29, sum.data());
+  table().multiply(x.data(), 29, product.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    EXPECT_NEAR(sum[i], before[i] + 0.5f * x[i], 1e-6);
+    EXPECT_EQ(product[i], before[i] * x[i]);
+  }
+}
+
+}  // namespace
+}  // namespace weir::kernels
