@@ -203,6 +203,7 @@ Verdict Download::attempt() {
       request, {[&](const ResponseHead& head) { return on_head(head); }, [&](std::span<const std::byte> bytes) { return on_body(bytes); }});
   if (outcome.error) {
     error_ = *outcome.error;
+    if (outcome.head.status == 0) ++failures_;  // nobody answered: not worth as many tries as a transfer that broke
     return outcome.retriable || restart_ ? Verdict::kAgain : Verdict::kFailed;
   }
   if (outcome.head.status != 200 && outcome.head.status != 206) return judge_status(outcome.head);

@@ -39,12 +39,6 @@ std::optional<ContentRange> content_range(std::string_view text) {
   return range;
 }
 
-std::string printable(std::string_view text) {
-  std::string out;
-  for (unsigned char c : text.substr(0, 200)) out += c >= 0x20 && c < 0x7f ? static_cast<char>(c) : '?';
-  return out;
-}
-
 std::string unquoted(std::string_view text) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
   return lower_case(text);

@@ -10,13 +10,6 @@ namespace {
 
 bool plain_character(unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-'; }
 
-// Shown in messages: control characters and bytes above ASCII replaced, length bounded.
-std::string printable(std::string_view text) {
-  std::string out;
-  for (unsigned char c : text.substr(0, 120)) out += c >= 0x20 && c < 0x7f ? static_cast<char>(c) : '?';
-  return out;
-}
-
 // Levenshtein distance.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -61,6 +54,27 @@ Status check_file_name(std::string_view name) {
     begin = end + 1;
   }
   return {};
+}
+
+std::string printable(std::string_view text, std::size_t limit) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool starts_character = (c & 0xc0) != 0x80;
+    if (out.size() >= limit && starts_character) return out + "…";
+    const bool c1 = c == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c < 0x20 || c == 0x7f)
+      out += fmt::format("\\x{:02x}", c);
+    else if (c1)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
+    else
+      out += text[i];
+  }
+  return out;
 }
 
 std::string lower_case(std::string_view text) {

