@@ -73,5 +73,20 @@ TEST(MappedFile, SeesTheBytesAndReportsMissingFiles) {
   EXPECT_EQ(MappedFile::open(folder).error().code, ErrorCode::kIo);
 }
 
+TEST(MappedFile, ReadPartsKeepTheirBytes) {
+  const testing::TemporaryFolder temporary;
+  const auto path = temporary.path() / "x";
+  ASSERT_TRUE(write_file_atomically(path, "0123456789" + std::string(10'000, 'x')));
+  const auto part = MappedFile::read_part(path, 3, 9'000);
+  ASSERT_TRUE(part);
+  (*part)->release(0, 9'000);  // does nothing: there is no file to read them from again
+  const std::string_view text(reinterpret_cast<const char*>((*part)->bytes().data()), (*part)->bytes().size());
+  EXPECT_EQ(text, "3456789" + std::string(8'993, 'x'));
+  EXPECT_EQ((*MappedFile::read_part(path, 10'010, 0))->bytes().size(), 0u);
+  for (const auto& [offset, length] : {std::pair<std::uint64_t, std::size_t>{10'000, 11}, {0, 10'011}, {1u << 20, 1}, {0, ~std::size_t{0}}})
+    EXPECT_EQ(MappedFile::read_part(path, offset, length).error().code, ErrorCode::kIo) << offset;
+  EXPECT_EQ(MappedFile::read_part(temporary.path() / "missing", 0, 1).error().code, ErrorCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace weir

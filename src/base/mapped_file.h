@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -17,6 +18,10 @@ class MappedFile {
   // Maps the whole file; an empty file gives an empty span. kNotFound or kIo on failure.
   static Result<std::shared_ptr<const MappedFile>> open(const std::filesystem::path& path);
 
+  // A part of the file read into private, page-aligned memory, for data that does not lie where it could be used in place.
+  // Costs its size in memory, so it is the exception.
+  static Result<std::shared_ptr<const MappedFile>> read_part(const std::filesystem::path& path, std::uint64_t offset, std::size_t length);
+
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -24,15 +29,17 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
-  // Tells the kernel that these bytes will not be needed soon, so that they leave resident memory.
+  // Tells the kernel that these bytes will not be needed soon, so that they leave resident memory. Copies stay.
   void release(std::size_t offset, std::size_t length) const;
 
  private:
-  MappedFile(std::filesystem::path path, const std::byte* data, std::size_t size) : path_(std::move(path)), data_(data), size_(size) {}
+  MappedFile(std::filesystem::path path, const std::byte* data, std::size_t size, bool copy)
+      : path_(std::move(path)), data_(data), size_(size), copy_(copy) {}
 
   std::filesystem::path path_;
   const std::byte* data_;
   std::size_t size_;
+  bool copy_;
 };
 
 }  // namespace weir
