@@ -177,6 +177,21 @@ TEST(GgufReader, HugeVocabularies) {
   EXPECT_EQ(file->get_strings("tokens")->back(), "token 299999");
 }
 
+// A sparse file: only the header takes room on the disk.
+TEST(GgufReader, OffsetsBeyondFourGigabytes) {
+  constexpr std::uint64_t kFar = 5ull << 30;
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "large.gguf";
+  const std::string bytes = GgufParts{.entries = {}, .tensors = {tensor("far", {16}, 0, kFar)}, .data = 32}.bytes();
+  ASSERT_TRUE(write_file_atomically(path, bytes));
+  EXPECT_FALSE(GgufFile::open(path));
+  std::filesystem::resize_file(path, bytes.size() - 32 + kFar + 64);
+  const auto file = GgufFile::open(path);
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->tensor("far")->view.bytes.size(), 64u);
+  EXPECT_EQ(file->tensor("far")->view.bytes.back(), std::byte{0});
+}
+
 TEST(GgufReader, MissingFilesAndFoldersAreErrors) {
   const testing::TemporaryFolder folder;
   EXPECT_EQ(GgufFile::open(folder.path() / "none.gguf").error().code, ErrorCode::kNotFound);

@@ -51,10 +51,33 @@ Result<SafetensorsFile> SafetensorsFile::parse(std::span<const std::byte> bytes,
   }
 }
 
+namespace {
+
+// Vectorised loops assume that a float lies at a multiple of its size.
+bool aligned(const NamedTensor& tensor) {
+  const auto size = static_cast<std::uintptr_t>(dtype_info(tensor.view.type).block_bytes);
+  return reinterpret_cast<std::uintptr_t>(tensor.view.bytes.data()) % size == 0;
+}
+
+}  // namespace
+
+// Today's writers order and pad so that tensors are aligned in the map. Others did not; such tensors are read into memory.
 Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
-  WEIR_ASSIGN(auto map, MappedFile::open(path));
+  WEIR_ASSIGN(const auto map, MappedFile::open(path));
   WEIR_ASSIGN(SafetensorsFile file, parse(map->bytes(), path.string()));
-  file.index_.add_file(std::move(map));
+  TensorIndex index;
+  index.add_file(map);
+  for (NamedTensor tensor : file.index_.tensors()) {
+    if (!aligned(tensor)) {
+      const auto offset = static_cast<std::uint64_t>(tensor.view.bytes.data() - map->bytes().data());
+      WEIR_ASSIGN(auto part, MappedFile::read_part(path, offset, tensor.view.bytes.size()));
+      tensor.view.bytes = part->bytes();
+      tensor.file = static_cast<int>(index.files().size());
+      index.add_file(std::move(part));
+    }
+    WEIR_TRY(index.add(std::move(tensor)));
+  }
+  file.index_ = std::move(index);
   return file;
 }
 

@@ -16,6 +16,7 @@ namespace weir::formats {
 
 class SafetensorsFile {
  public:
+  // Tensors are aligned to their element size (those of `parse` need not be).
   static Result<SafetensorsFile> open(const std::filesystem::path& path);
   // Parses a file already in memory; `tensors()` point into it. For tests and fuzzing.
   static Result<SafetensorsFile> parse(std::span<const std::byte> bytes, std::string_view what);

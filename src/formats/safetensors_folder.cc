@@ -43,12 +43,12 @@ Result<ShardTensors> read_index(const std::filesystem::path& path) {
 
 Status add_shard(TensorIndex& index, const std::filesystem::path& path, const std::vector<std::string>& names) {
   WEIR_ASSIGN(const SafetensorsFile shard, SafetensorsFile::open(path));
-  const int file = static_cast<int>(index.files().size());
-  index.add_file(shard.index().files().front());
+  const int first_file = static_cast<int>(index.files().size());
+  for (const auto& part : shard.index().files()) index.add_file(part);
   for (const std::string& name : names) {
     const NamedTensor* tensor = shard.tensor(name);
     if (!tensor) return fail(ErrorCode::kCorrupt, "{}: the index promises tensor {} here, but it is not", path.string(), in_quotes(name));
-    WEIR_TRY(index.add({tensor->name, tensor->view, file}));
+    WEIR_TRY(index.add({tensor->name, tensor->view, first_file + tensor->file}));
   }
   return {};
 }

@@ -17,7 +17,7 @@ namespace weir::formats {
 
 struct NamedTensor {
   std::string name;
-  TensorView view;  // points into one of the files; safetensors promises no alignment, GGUF that of its header
+  TensorView view;  // points into one of the files, aligned to the size of its elements (blocks: to that of the file format)
   int file = 0;     // index into TensorIndex::files()
 };
 
