@@ -13,11 +13,13 @@ namespace {
 constexpr int kTileRows = 1, kTileOuts = 1;
 constexpr int kScoreRows = 2, kValueTile = 4;
 
+// clang-format off: each needs those before it
 #include "kernels/avx2/vec.inl"
-#include "kernels/simd/attention.inl"
+#include "kernels/simd/math.inl"
 #include "kernels/simd/elementwise.inl"
 #include "kernels/simd/float_tile.inl"
-#include "kernels/simd/math.inl"
+#include "kernels/simd/attention.inl"
+// clang-format on
 
 }  // namespace
 

@@ -12,8 +12,10 @@ namespace {
 
 constexpr int kTileRows = 2, kTileOuts = 2;
 
+// clang-format off: each needs those before it
 #include "kernels/avx2/vec.inl"
 #include "kernels/simd/float_tile.inl"
+// clang-format on
 
 }  // namespace
 

@@ -13,10 +13,12 @@
 namespace weir::kernels::avx2 {
 namespace {
 
+// clang-format off: each needs those before it
 #include "kernels/avx2/bytes.inl"
 #include "kernels/avx2/vec.inl"
 #include "kernels/simd/tables.inl"
 #include "kernels/simd/unpack.inl"
+// clang-format on
 
 constexpr int kWide = 1;  // instead of a number of products that may be added in 16 bits
 

@@ -10,10 +10,12 @@
 namespace weir::kernels::avx2 {
 namespace {
 
+// clang-format off: each needs those before it
 #include "kernels/avx2/vec.inl"
-#include "kernels/simd/elementwise.inl"
 #include "kernels/simd/math.inl"
+#include "kernels/simd/elementwise.inl"
 #include "kernels/simd/recurrent.inl"
+// clang-format on
 
 }  // namespace
 

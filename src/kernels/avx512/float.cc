@@ -12,8 +12,10 @@ namespace {
 
 constexpr int kTileRows = 4, kTileOuts = 4;
 
+// clang-format off: each needs those before it
 #include "kernels/avx512/vec.inl"
 #include "kernels/simd/float_tile.inl"
+// clang-format on
 
 }  // namespace
 

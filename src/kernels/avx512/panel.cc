@@ -11,10 +11,12 @@
 namespace weir::kernels::avx512 {
 namespace {
 
+// clang-format off: each needs those before it
 #include "kernels/avx512/bytes.inl"
 #include "kernels/avx512/vec.inl"
 #include "kernels/simd/tables.inl"
 #include "kernels/simd/unpack.inl"
+// clang-format on
 
 inline __m512i broadcast4(const std::int8_t* p) {
   int bits;
