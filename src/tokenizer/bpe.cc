@@ -12,7 +12,8 @@
 namespace weir::tokenizer {
 namespace {
 
-constexpr std::size_t kShort = 40;  // symbols; bpe_bench: the heap wins from about here
+constexpr std::size_t kShort = 40;             // symbols; bpe_bench: the heap wins from about here
+constexpr std::size_t kMaxScoredBytes = 1024;  // of a token, so that a hostile file cannot make its splits quadratic
 constexpr std::uint32_t kEnd = 0xFFFFFFFF;
 
 std::uint64_t pair_key(std::uint32_t left, std::uint32_t right) { return std::uint64_t{left} << 32 | right; }
@@ -21,6 +22,9 @@ std::size_t pair_slot(std::uint64_t key, std::size_t mask) {
   key *= 0x9E3779B97F4A7C15u;
   return static_cast<std::size_t>(key ^ key >> 32) & mask;
 }
+
+// Tokens that text can become without asking for special ones.
+bool is_ordinary(TokenKind kind) { return kind == TokenKind::kNormal || kind == TokenKind::kUserDefined; }
 
 }  // namespace
 
@@ -31,16 +35,16 @@ Result<Bpe> Bpe::build(const Vocabulary& vocabulary, std::span<const MergeText> 
   bpe.options_ = options;
   bpe.tokens_ = vocabulary.size();
   bpe.merges_.resize(std::bit_ceil(merges.size() * 2 + 2));
-  bpe.add_vocabulary(vocabulary);
+  bpe.add_vocabulary(vocabulary, false);
   WEIR_TRY(bpe.add_merges(merges));
   return bpe;
 }
 
-void Bpe::add_vocabulary(const Vocabulary& vocabulary) {
+void Bpe::add_vocabulary(const Vocabulary& vocabulary, bool ordinary_only) {
   symbols_.reserve(static_cast<std::size_t>(vocabulary.size()) + 256);
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     const std::string_view text = vocabulary.text(id);
-    const bool reachable = !text.empty();
+    const bool reachable = !text.empty() && (!ordinary_only || is_ordinary(vocabulary.kind(id)));
     if (!options_.byte_level) {
       reachable ? symbols_.add(text) : symbols_.add_hidden(text);
     } else if (const auto bytes = bytes_of_alphabet(text); bytes && reachable) {
@@ -89,23 +93,64 @@ Status Bpe::add_merges(std::span<const MergeText> merges) {
   return {};
 }
 
-void Bpe::insert(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t result) {
-  const std::size_t mask = merges_.size() - 1;
-  const std::uint64_t key = pair_key(left, right);
-  std::size_t slot = pair_slot(key, mask);
-  while (merges_[slot].rank != kNoRank && merges_[slot].pair != key) slot = (slot + 1) & mask;
-  // Of a pair listed twice, GGUF readers keep the first rank, tokenizer.json readers the last.
-  if (merges_[slot].rank != kNoRank && options_.join_texts) return;
-  merges_[slot] = {key, rank, result};
+Bpe Bpe::from_scores(const Vocabulary& vocabulary, const BpeOptions& options) {
+  Bpe bpe;
+  bpe.options_ = options;
+  bpe.tokens_ = vocabulary.size();
+  bpe.merges_.resize(16);
+  bpe.add_vocabulary(vocabulary, true);
+  bpe.add_scored_merges(vocabulary);
+  return bpe;
 }
 
-const Bpe::Merge& Bpe::find(std::uint32_t left, std::uint32_t right) const {
-  const std::size_t mask = merges_.size() - 1;
-  const std::uint64_t key = pair_key(left, right);
-  std::size_t slot = pair_slot(key, mask);
-  while (merges_[slot].pair != key && merges_[slot].rank != kNoRank) slot = (slot + 1) & mask;
-  return merges_[slot];
+void Bpe::add_scored_merges(const Vocabulary& vocabulary) {
+  std::vector<TokenId> order;
+  for (TokenId id = 0; id < tokens_; ++id) {
+    const std::string_view text = vocabulary.text(id);
+    // Of tokens with the same text only the one that lookups give can be a result.
+    if (is_ordinary(vocabulary.kind(id)) && text.size() <= kMaxScoredBytes && symbols_.find(text) == id) order.push_back(id);
+  }
+  std::ranges::stable_sort(order, [&](TokenId a, TokenId b) { return vocabulary.score(a) > vocabulary.score(b); });
+  const auto symbol_of = [&](std::string_view text) {  // a token, or a character
+    return text.size() == utf8_length(text[0]) ? symbols_.find_or_add(text) : symbols_.find(text);
+  };
+  std::uint32_t rank = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const bool tie = i > 0 && vocabulary.score(order[i]) == vocabulary.score(order[i - 1]);
+    if (!tie) rank = static_cast<std::uint32_t>(i);     // equal scores join from the left, whatever the token
+    const std::string text(vocabulary.text(order[i]));  // the arena of symbols_ may move
+    for (std::size_t cut = utf8_length(text[0]); cut < text.size(); cut += utf8_length(text[cut])) {
+      const std::int32_t left = symbol_of(std::string_view(text).substr(0, cut)), right = symbol_of(std::string_view(text).substr(cut));
+      if (left == StringTable::kNone || right == StringTable::kNone) continue;
+      insert(static_cast<std::uint32_t>(left), static_cast<std::uint32_t>(right), rank, static_cast<std::uint32_t>(order[i]));
+    }
+  }
 }
+
+void Bpe::insert(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t result) {
+  if (2 * (merge_count_ + 1) > merges_.size()) {
+    std::vector<Merge> old(merges_.size() * 2);
+    old.swap(merges_);
+    for (const Merge& merge : old) {
+      if (merge.rank != kNoRank) merges_[slot_of(merge.pair)] = merge;
+    }
+  }
+  const std::uint64_t pair = pair_key(left, right);
+  Merge& merge = merges_[slot_of(pair)];
+  // Of a pair listed twice, GGUF readers keep the first rank, tokenizer.json readers the last.
+  if (merge.rank != kNoRank && options_.join_texts) return;
+  merge_count_ += merge.rank == kNoRank;
+  merge = {pair, rank, result};
+}
+
+std::size_t Bpe::slot_of(std::uint64_t pair) const {
+  const std::size_t mask = merges_.size() - 1;
+  std::size_t slot = pair_slot(pair, mask);
+  while (merges_[slot].pair != pair && merges_[slot].rank != kNoRank) slot = (slot + 1) & mask;
+  return slot;
+}
+
+const Bpe::Merge& Bpe::find(std::uint32_t left, std::uint32_t right) const { return merges_[slot_of(pair_key(left, right))]; }
 
 void Bpe::encode(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& out) const {
   if (piece.size() > BpeScratch::kKeyBytes) return encode_uncached(piece, scratch, out);

@@ -56,6 +56,10 @@ class Bpe {
 
   static Result<Bpe> build(const Vocabulary& vocabulary, std::span<const MergeText> merges, const BpeOptions& options);
 
+  // SentencePiece's BPE, which has no list: any two adjacent symbols that are a token together may join, the token of the
+  // highest score first. Symbols are characters.
+  static Bpe from_scores(const Vocabulary& vocabulary, const BpeOptions& options);
+
   // Appends the ids of a piece of valid UTF-8 (or of any bytes, for a byte-level model).
   void encode(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& out) const;
 
@@ -75,10 +79,12 @@ class Bpe {
     std::uint32_t rank = kNoRank, result = 0;
   };
 
-  void add_vocabulary(const Vocabulary& vocabulary);
+  void add_vocabulary(const Vocabulary& vocabulary, bool ordinary_only);
   Status add_merges(std::span<const MergeText> merges);
   Result<std::uint32_t> side_of(std::string_view text, std::size_t merge);
+  void add_scored_merges(const Vocabulary& vocabulary);
   void insert(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t result);
+  std::size_t slot_of(std::uint64_t pair) const;
   const Merge& find(std::uint32_t left, std::uint32_t right) const;
 
   void encode_uncached(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& out) const;
@@ -91,7 +97,8 @@ class Bpe {
   BpeOptions options_;
   std::int32_t tokens_ = 0;
   StringTable symbols_;
-  std::vector<Merge> merges_;                    // a power of two, at most half full
+  std::vector<Merge> merges_;  // a power of two, at most half full
+  std::size_t merge_count_ = 0;
   std::array<std::int32_t, 256> byte_symbol_{};  // byte-level: the symbol of each byte, kNone when there is none
   std::array<TokenId, 256> byte_token_{};        // the token a byte falls back to, kNone when there is none
 };

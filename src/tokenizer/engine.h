@@ -9,6 +9,7 @@
 
 #include "tokenizer/bpe.h"
 #include "tokenizer/scanner.h"
+#include "tokenizer/unigram.h"
 
 namespace weir::tokenizer {
 
@@ -24,6 +25,7 @@ struct Scratch {
   std::string repaired, text, other_text;
   PieceEnds ends, other_ends;
   BpeScratch bpe;
+  Unigram::Lattice lattice;
 };
 
 class Engine {

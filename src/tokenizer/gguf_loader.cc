@@ -9,7 +9,9 @@
 
 #include "tokenizer/byte_bpe_engine.h"
 #include "tokenizer/core_tokenizer.h"
+#include "tokenizer/sentencepiece_engine.h"
 #include "tokenizer/special_roles.h"
+#include "tokenizer/wordpiece_engine.h"
 
 namespace weir::tokenizer {
 namespace {
@@ -47,8 +49,8 @@ class GgufLoader {
     WEIR_ASSIGN(model_, file_.get_string("tokenizer.ggml.model"));
     WEIR_TRY(load_vocabulary());
     WEIR_TRY(load_model());
-    WEIR_TRY(load_roles());
-    place_around();
+    find_end_tokens(parts_.vocabulary, roles_);
+    WEIR_TRY(place_around());
     WEIR_TRY(add_special_tokens());
     return finish();
   }
@@ -84,7 +86,63 @@ class GgufLoader {
 
   Status load_model() {
     if (model_ == "gpt2" || model_ == "gemma4") return load_bpe();
+    if (model_ == "llama") return load_spm();
+    if (model_ == "t5") return load_unigram();
+    if (model_ == "bert") return load_wordpiece();
     return fail(ErrorCode::kUnsupported, "the tokenizer model \"{}\" is not known", model_);
+  }
+
+  Status load_spm() {
+    roles_.bos = 1, roles_.eos = 2, roles_.unk = 0;
+    roles_.add_bos = true;
+    WEIR_TRY(load_roles());
+    WEIR_ASSIGN(const bool space_prefix, file_.get_bool_or(key("add_space_prefix"), true));
+    roles_.strip_leading_space = space_prefix;
+    const BpeOptions options{.byte_level = false, .byte_fallback = true, .fuse_unknown = true, .join_texts = true, .unknown = roles_.unk};
+    parts_.engine = std::make_unique<SpmBpeEngine>(Bpe::from_scores(parts_.vocabulary, options), parts_.vocabulary, space_prefix);
+    return {};
+  }
+
+  Status load_unigram() {
+    roles_.eos = 1, roles_.unk = 2, roles_.pad = 0;
+    roles_.add_eos = true;
+    WEIR_TRY(load_roles());
+    UnigramOptions options;
+    WEIR_ASSIGN(options.space_prefix, file_.get_bool_or(key("add_space_prefix"), false));
+    WEIR_ASSIGN(options.merge_spaces, file_.get_bool_or(key("remove_extra_whitespaces"), false));
+    roles_.strip_leading_space = options.space_prefix || options.merge_spaces;
+    Charsmap charsmap;
+    if (const auto bytes = file_.get_ints(key("precompiled_charsmap")); bytes && !bytes->empty()) {
+      WEIR_ASSIGN(charsmap, Charsmap::parse(std::string(bytes->begin(), bytes->end())));
+    }
+    std::vector<UnigramToken> tokens;
+    Trie user_defined;
+    double worst = std::numeric_limits<float>::max();
+    for (TokenId id = 0; id < parts_.vocabulary.size(); ++id) {
+      const TokenKind kind = parts_.vocabulary.kind(id);
+      const double score = static_cast<double>(parts_.vocabulary.score(id));
+      if (kind == TokenKind::kNormal) worst = std::min(worst, score);
+      if (kind == TokenKind::kUserDefined) user_defined.add(parts_.vocabulary.text(id), id);
+      if (kind == TokenKind::kUserDefined) tokens.push_back({id, 0.0});
+      if (kind == TokenKind::kNormal || kind == TokenKind::kUnused) tokens.push_back({id, score});
+    }
+    Unigram model(parts_.vocabulary, tokens, worst, roles_.unk, false);
+    parts_.engine = std::make_unique<UnigramEngine>(std::move(model), std::move(charsmap), std::move(user_defined), options);
+    return {};
+  }
+
+  Status load_wordpiece() {
+    roles_.bos = 101, roles_.unk = 100, roles_.sep = 102, roles_.pad = 0, roles_.mask = 103;
+    roles_.add_bos = true;
+    WEIR_TRY(load_roles());
+    if (!roles_.unk) return fail(ErrorCode::kCorrupt, "a \"bert\" vocabulary without an unknown token");
+    BertOptions options{.as_gguf = true};
+    WEIR_ASSIGN(options.lowercase, file_.get_bool_or(key("normalizer.lowercase"), true));
+    WEIR_ASSIGN(options.strip_accents, file_.get_bool_or(key("normalizer.strip_accents"), options.lowercase));
+    WordPieceOptions pieces{.start_mark = "\u2581", .continuation_mark = "", .unknown = *roles_.unk, .max_characters = std::string::npos};
+    parts_.engine = std::make_unique<WordPieceEngine>(WordPiece(parts_.vocabulary, std::move(pieces)), options);
+    roles_.strip_leading_space = true;
+    return {};
   }
 
   Status load_bpe() {
@@ -96,6 +154,7 @@ class GgufLoader {
     roles_.add_bos = traits.add_bos;
     if (name == "jina-v2-de" || name == "jina-v2-es" || name == "jina-v2-code") mask_strips_left_ = "<mask>";
     if (name == "modern-bert") mask_strips_left_ = "[MASK]";
+    WEIR_TRY(load_roles());
     const auto* lines = file_.get_strings(key("merges"));
     if (!lines) return fail(ErrorCode::kCorrupt, "tokenizer.ggml.merges is missing or not a list of strings");
     std::vector<Bpe::MergeText> merges;
@@ -132,16 +191,21 @@ class GgufLoader {
     WEIR_ASSIGN(roles_.add_eos, file_.get_bool_or(key("add_eos_token"), roles_.add_eos));
     WEIR_ASSIGN(std::string chat_template, file_.get_string_or("tokenizer.chat_template", ""));
     if (!chat_template.empty()) roles_.chat_template = std::move(chat_template);
-    find_end_tokens(parts_.vocabulary, roles_);
     WEIR_ASSIGN(const std::int64_t eom, file_.get_int_or(key("eom_token_id"), -1));
     if (eom >= 0 && eom < parts_.vocabulary.size()) roles_.end_of_generation.push_back(static_cast<TokenId>(eom));
-    std::ranges::sort(roles_.end_of_generation);
     return {};
   }
 
-  void place_around() {
+  Status place_around() {
+    if (model_ == "bert") {
+      if (!roles_.bos || !roles_.sep) return fail(ErrorCode::kCorrupt, "a \"bert\" vocabulary without CLS or SEP");
+      parts_.prefix.push_back(*roles_.bos);
+      parts_.suffix.push_back(*roles_.sep);
+      return {};
+    }
     if (roles_.add_bos && roles_.bos) parts_.prefix.push_back(*roles_.bos);
     if (roles_.add_eos && roles_.eos) parts_.suffix.push_back(*roles_.eos);
+    return {};
   }
 
   Status add_special_tokens() {

@@ -123,6 +123,12 @@ void append_lower(char32_t code, std::u32string& out) {
   out += found != std::end(kLower) && found->from == code ? found->to : code;
 }
 
+char32_t first_of_decomposition(char32_t code) {
+  std::u32string parts;
+  decompose(code, false, parts);
+  return parts[0];
+}
+
 std::u32string normalize(std::u32string_view text, NormalForm form) {
   const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
   std::u32string decomposed;

@@ -97,5 +97,6 @@ void append_lower(char32_t code, std::u32string& out);
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 std::u32string normalize(std::u32string_view text, NormalForm form);
+char32_t first_of_decomposition(char32_t code);  // the base character, for most
 
 }  // namespace weir::tokenizer
