@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention through the backend against a plain softmax in double, and the same bits whatever the paging, the chunks of
+// the prompt, the neighbours and the threads.
+#include <cmath>
+
+#include "kernels/cpu_backend_impl.h"
+#include "kernels/test_support.h"
+
+namespace weir::kernels {
+namespace {
+
+using namespace test;
+
+struct Shape {
+  const char* name;
+  std::int32_t heads, kv_heads, key_dim, value_dim;
+  bool shared_values = false;  // MLA
+  AttentionParams params{};
+  DType type = DType::kF32;
+};
+
+// One sequence's queries, keys and values.
+struct Sequence {
+  Sequence(const Shape& s, std::int64_t length, unsigned seed)
+      : rows(length),
+        q(random_floats(length * s.heads * s.key_dim, seed)),
+        k(random_floats(length * s.kv_heads * s.key_dim, seed + 1)),
+        v(random_floats(s.shared_values ? 0 : length * s.kv_heads * s.value_dim, seed + 2)) {
+    if (s.type == DType::kF32) return;  // so that what is stored is what the reference sees
+    for (Floats* values : {&k, &v})
+      for (float& x : *values) x = s.type == DType::kF16 ? f16_to_float(float_to_f16(x)) : bf16_to_float(float_to_bf16(x));
+  }
+  std::int64_t rows;
+  Floats q, k, v;
+};
+
+Floats exact_attention(const Shape& s, const Sequence& seq) {
+  Floats out;
+  for (std::int64_t r = 0; r < seq.rows; ++r) {
+    const std::int64_t from = s.params.causal && s.params.window > 0 ? std::max<std::int64_t>(0, r - s.params.window + 1) : 0;
+    const std::int64_t to = s.params.causal ? r + 1 : seq.rows;
+    for (std::int64_t h = 0; h < s.heads; ++h) {
+      const std::int64_t kv = h / (s.heads / s.kv_heads);
+      std::vector<double> scores, sum(static_cast<std::size_t>(s.value_dim));
+      double largest = s.params.sinks ? s.params.sinks[h] : -1e30;
+      for (std::int64_t p = from; p < to; ++p) {
+        double score = 0;
+        for (std::int64_t d = 0; d < s.key_dim; ++d)
+          score += static_cast<double>(seq.q[static_cast<std::size_t>((r * s.heads + h) * s.key_dim + d)]) *
+                   seq.k[static_cast<std::size_t>((p * s.kv_heads + kv) * s.key_dim + d)];
+        score *= s.params.scale;
+        if (s.params.softcap > 0) score = s.params.softcap * std::tanh(score / s.params.softcap);
+        scores.push_back(score);
+        largest = std::max(largest, score);
+      }
+      double total = s.params.sinks ? std::exp(s.params.sinks[h] - largest) : 0;
+      for (std::int64_t p = from; p < to; ++p) {
+        const double weight = std::exp(scores[static_cast<std::size_t>(p - from)] - largest);
+        total += weight;
+        for (std::int64_t d = 0; d < s.value_dim; ++d)
+          sum[static_cast<std::size_t>(d)] +=
+              weight * (s.shared_values ? seq.k[static_cast<std::size_t>((p * s.kv_heads + kv) * s.key_dim + d)]
+                                        : seq.v[static_cast<std::size_t>((p * s.kv_heads + kv) * s.value_dim + d)]);
+      }
+      for (const double x : sum) out.push_back(static_cast<float>(x / total));
+    }
+  }
+  return out;
+}
+
+// The KV memory of one layer, with blocks handed out in a scattered order.
+class Memory {
+ public:
+  Memory(const Shape& s, std::int32_t block_tokens, std::int32_t blocks) : free_(blocks) {
+    const auto element = static_cast<std::size_t>(row_bytes(s.type, 1));
+    const auto tokens = static_cast<std::size_t>(blocks) * static_cast<std::size_t>(block_tokens) * static_cast<std::size_t>(s.kv_heads);
+    keys_.resize(tokens * static_cast<std::size_t>(s.key_dim) * element, std::byte{0xff});  // NaN until written
+    values_.resize(tokens * static_cast<std::size_t>(s.value_dim) * element, std::byte{0xff});
+    layer = {s.type, keys_.data(), s.shared_values ? nullptr : values_.data(), block_tokens, s.kv_heads, s.key_dim, s.value_dim};
+  }
+  std::vector<BlockId> take(std::int64_t tokens) {
+    std::vector<BlockId> ids;
+    for (std::int64_t i = 0; i < tokens; i += layer.block_tokens) ids.emplace_back(--free_);
+    return ids;
+  }
+  KvLayer layer;
+
+ private:
+  std::vector<std::byte> keys_, values_;
+  std::int32_t free_;
+};
+
+// Runs the sequence in steps of `chunk` rows.
+Floats run(Backend& backend, const Shape& s, const Sequence& seq, std::int32_t block_tokens, std::int64_t chunk) {
+  Memory memory(s, block_tokens, static_cast<std::int32_t>(seq.rows / block_tokens + 2));
+  const auto blocks = memory.take(seq.rows);
+  Floats out(static_cast<std::size_t>(seq.rows * s.heads * s.value_dim));
+  const std::int64_t kc = s.kv_heads * s.key_dim, vc = s.shared_values ? 0 : s.kv_heads * s.value_dim;
+  for (std::int64_t r = 0; r < seq.rows; r += chunk) {
+    const std::int64_t n = std::min(chunk, seq.rows - r);
+    const SequenceSlice slice{0, static_cast<std::int32_t>(n), static_cast<std::int32_t>(r), 0, blocks, {}};
+    backend.store_kv({seq.k.data() + r * kc, n, kc}, {seq.v.data() + r * vc, n, vc}, {&slice, 1}, memory.layer);
+    backend.attention({seq.q.data() + r * s.heads * s.key_dim, n, s.heads * s.key_dim}, {&slice, 1}, memory.layer, s.params,
+                      {out.data() + r * s.heads * s.value_dim, n, s.heads * s.value_dim});
+  }
+  return out;
+}
+
+const Floats kSinks{0.5f, -1.0f, 2.0f, 0.0f};
+
+std::vector<Shape> shapes() {
+  return {{"gqa", 4, 2, 24, 24, false, {.heads = 4, .scale = 0.2f}},
+          {"mqa_wide_half", 3, 1, 64, 64, false, {.heads = 3, .scale = 0.125f}, DType::kF16},
+          {"bf16", 2, 2, 20, 36, false, {.heads = 2, .scale = 0.2f}, DType::kBF16},
+          {"window_softcap", 4, 2, 16, 16, false, {.heads = 4, .scale = 1.0f, .softcap = 5.0f, .window = 37}},
+          {"sinks", 4, 1, 16, 16, false, {.heads = 4, .scale = 0.3f, .window = 21, .sinks = kSinks.data()}},
+          {"latent", 4, 1, 40, 24, true, {.heads = 4, .scale = 0.15f}},
+          {"encoder", 2, 2, 16, 16, false, {.heads = 2, .scale = 0.25f, .causal = false}}};
+}
+
+class Attention : public ::testing::TestWithParam<std::tuple<const KernelTable*, Shape>> {
+ protected:
+  const Shape& shape() const { return std::get<1>(GetParam()); }
+  std::unique_ptr<Backend> backend(int threads = 1) const {
+    return std::make_unique<CpuBackend>(*std::get<0>(GetParam()), Activations::kInt8, threads);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, Attention, ::testing::Combine(::testing::ValuesIn(runnable_tables()), ::testing::ValuesIn(shapes())),
+                         [](const auto& info) {
+                           return fmt::format("{}_{}", std::get<0>(info.param)->name, std::get<1>(info.param).name);
+                         });
+
+TEST_P(Attention, EqualsThePlainSoftmax) {
+  const Sequence seq(shape(), 100, 1);
+  const Floats out = run(*backend(), shape(), seq, 16, 100);
+  EXPECT_LT(largest_difference(out, exact_attention(shape(), seq)), 2e-6f * 5);
+}
+
+TEST_P(Attention, PagingChunksAndThreadsDoNotShow) {
+  const Sequence seq(shape(), 150, 2);
+  const Floats expected = run(*backend(), shape(), seq, 16, 150);
+  EXPECT_TRUE(same_bits(run(*backend(3), shape(), seq, 16, 150), expected));
+  for (const std::int32_t block_tokens : {1, 7, 32, 64, 200})
+    EXPECT_TRUE(same_bits(run(*backend(), shape(), seq, block_tokens, 150), expected)) << block_tokens;
+  if (!shape().params.causal) return;
+  for (const std::int64_t chunk : {1, 7, 64}) EXPECT_TRUE(same_bits(run(*backend(2), shape(), seq, 16, chunk), expected)) << chunk;
+}
+
+TEST_P(Attention, SegmentsOfLongContextsCombineInOrder) {
+  if (!shape().params.causal) return;
+  const Sequence seq(shape(), 1100, 3);
+  const Floats expected = run(*backend(2), shape(), seq, 32, 1100);
+  EXPECT_LT(largest_difference(expected, exact_attention(shape(), seq)), 2e-5f);
+  // The last row alone, over the whole cache.
+  const Floats by_row = run(*backend(3), shape(), seq, 32, 1);
+  EXPECT_TRUE(same_bits(by_row, expected));
+}
+
+TEST_P(Attention, NeighboursInTheBatchDoNotShow) {
+  const Shape& s = shape();
+  const Sequence a(s, 40, 4), b(s, 70, 5);
+  const Floats alone_a = run(*backend(), s, a, 16, 40), alone_b = run(*backend(), s, b, 16, 70);
+  Memory memory(s, 16, 12);
+  const auto blocks_a = memory.take(40), blocks_b = memory.take(70);
+  const std::vector<SequenceSlice> slices{{0, 40, 0, 0, blocks_a, {}}, {40, 70, 0, 0, blocks_b, {}}};
+  const auto join = [](const Floats& x, const Floats& y) {
+    Floats both = x;
+    both.insert(both.end(), y.begin(), y.end());
+    return both;
+  };
+  const Floats q = join(a.q, b.q), k = join(a.k, b.k), v = join(a.v, b.v);
+  Floats out(static_cast<std::size_t>(110 * s.heads * s.value_dim));
+  const auto cpu = backend(2);
+  cpu->store_kv({k.data(), 110, s.kv_heads * s.key_dim}, {v.data(), 110, s.shared_values ? 0 : s.kv_heads * s.value_dim}, slices,
+                memory.layer);
+  cpu->attention({q.data(), 110, s.heads * s.key_dim}, slices, memory.layer, s.params, {out.data(), 110, s.heads * s.value_dim});
+  EXPECT_TRUE(same_bits(out, join(alone_a, alone_b)));
+}
+
+}  // namespace
+}  // namespace weir::kernels
