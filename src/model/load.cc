@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/load.h"
 
+#include "base/file_io.h"
 #include "formats/gguf_reader.h"
 #include "formats/hf_folder.h"
 #include "model/check_traits.h"
@@ -48,6 +49,30 @@ Result<json::Object> text_config(const json::Object& config) {
   return merged;
 }
 
+// What sentence-transformers puts beside an encoder: how to pool, and whether to normalise.
+Status read_pooling(const std::filesystem::path& folder, Traits& traits) {
+  const auto config = folder / "1_Pooling" / "config.json", modules = folder / "modules.json";
+  std::error_code ignored;
+  if (!traits.encoder || !std::filesystem::exists(config, ignored)) return {};
+  WEIR_ASSIGN(const std::string text, read_file(config, 1 << 20));
+  WEIR_ASSIGN(const json::Value value, json::parse(text, config.string()));
+  WEIR_ASSIGN(const json::Object* object, json::as_object(value, config.string()));
+  constexpr std::pair<const char*, Pooling> kModes[] = {
+      {"pooling_mode_mean_tokens", Pooling::kMean}, {"pooling_mode_cls_token", Pooling::kCls}, {"pooling_mode_lasttoken", Pooling::kLast}};
+  int modes = 0;
+  for (const auto& [key, pooling] : kModes) {
+    WEIR_ASSIGN(const bool on, json::get_bool_or(*object, key, false));
+    if (!on) continue;
+    traits.pooling = pooling;
+    ++modes;
+  }
+  if (modes != 1) return fail(ErrorCode::kUnsupported, "{}: pooling other than one of mean, CLS and last token", config.string());
+  if (!std::filesystem::exists(modules, ignored)) return {};
+  WEIR_ASSIGN(const std::string listed, read_file(modules, 1 << 20));
+  traits.normalize_pooled = listed.find("models.Normalize") != std::string::npos;
+  return {};
+}
+
 }  // namespace
 
 Result<ModelParts> load_gguf(const formats::GgufFile& file) {
@@ -67,7 +92,9 @@ Result<ModelParts> load_folder(const formats::HfFolder& folder) {
   if (!family) return fail(ErrorCode::kUnsupported, "config.json: model_type \"{}\" is not supported; known: {}", type, known_types());
   WEIR_ASSIGN(const json::Value defaults, json::parse(family->defaults, "built-in defaults"));
   Config config(std::move(values), defaults.get_object());
-  return carry_out(*family, family->type, config, folder.index);
+  WEIR_ASSIGN(ModelParts parts, carry_out(*family, family->type, config, folder.index));
+  WEIR_TRY(read_pooling(folder.path, parts.traits));
+  return parts;
 }
 
 Result<ModelParts> load_parts(const std::filesystem::path& path) {

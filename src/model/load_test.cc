@@ -17,6 +17,26 @@ ModelParts load(const std::string& name) {
   return parts ? std::move(*parts) : ModelParts{};
 }
 
+TEST(LoadTest, EveryArchitectureLoadsFromEveryContainer) {
+  int folders = 0, files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(weir::testing::data_path("arch"))) {
+    if (!entry.is_directory()) continue;
+    ++folders;
+    const std::string name = entry.path().filename().string();
+    const ModelParts from_folder = load(name);
+    for (const auto& file : std::filesystem::directory_iterator(entry.path())) {
+      if (file.path().extension() != ".gguf") continue;
+      ++files;
+      const ModelParts from_file = load(name + "/" + file.path().filename().string());
+      EXPECT_EQ(from_file.traits.layers.size(), from_folder.traits.layers.size()) << name;
+      EXPECT_EQ(from_file.traits.vocab_size, from_folder.traits.vocab_size) << name;
+      EXPECT_EQ(from_file.traits.hidden, from_folder.traits.hidden) << name;
+    }
+  }
+  EXPECT_EQ(folders, 47);
+  EXPECT_EQ(files, 40);
+}
+
 TEST(LoadTest, LlamaHasTheSizesOfItsConfig) {
   for (const char* name : {"llama", "llama/model-f32.gguf"}) {
     const ModelParts m = load(name);

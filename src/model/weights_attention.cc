@@ -32,22 +32,34 @@ Status WeightReader::fused_qkv(const std::string& base, AttentionWeights& out) {
   return {};
 }
 
+// Normalisation of q or k: one weight for all heads, one for each head (in one tensor, or in a tensor each as StableLM has
+// them), or one over all heads together.
+Result<NormWeights> WeightReader::head_norm(const std::string& base, std::int64_t heads) {
+  const AttentionTraits& t = plan_.traits.attention;
+  if (source_.has(base + ".norms.0.weight")) {
+    NormWeights all;
+    all.present = true;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      WEIR_ASSIGN(const NormWeights one, norm(fmt::format("{}.norms.{}", base, h), t.head_dim));
+      all.weight.insert(all.weight.end(), one.weight.begin(), one.weight.end());
+      all.bias.insert(all.bias.end(), one.bias.begin(), one.bias.end());
+    }
+    return all;
+  }
+  const TensorView* view = source_.peek(base + ".weight");
+  const bool each = view && view->elements() == heads * t.head_dim;
+  return norm(base, t.qk_norm == QkNorm::kWhole || each ? heads * t.head_dim : t.head_dim);
+}
+
 Status WeightReader::qk_norms(const std::string& prefix, AttentionWeights& out) {
   const AttentionTraits& t = plan_.traits.attention;
   if (t.qk_norm == QkNorm::kNone) return {};
-  // One weight for all heads, one for each head, or one over all heads together.
-  const auto count = [&](const std::string& base, std::int64_t heads) -> std::int64_t {
-    if (t.qk_norm == QkNorm::kWhole) return heads * t.head_dim;
-    const TensorView* view = source_.peek(base + ".weight");
-    return view && view->elements() == heads * t.head_dim ? heads * t.head_dim : t.head_dim;
-  };
-  const std::string q = prefix + plan_.names.q_norm, k = prefix + plan_.names.k_norm;
   const Bias before = plan_.norm_bias;
   if (t.qk_norm_kind == NormKind::kLayer) plan_.norm_bias = Bias::kOptional;
-  auto q_norm = norm(q, count(q, t.heads)), k_norm = norm(k, count(k, t.kv_heads));
+  auto q = head_norm(prefix + plan_.names.q_norm, t.heads), k = head_norm(prefix + plan_.names.k_norm, t.kv_heads);
   plan_.norm_bias = before;
-  WEIR_ASSIGN(out.q_norm, std::move(q_norm));
-  WEIR_ASSIGN(out.k_norm, std::move(k_norm));
+  WEIR_ASSIGN(out.q_norm, std::move(q));
+  WEIR_ASSIGN(out.k_norm, std::move(k));
   return {};
 }
 

@@ -70,8 +70,13 @@ Result<NormWeights> WeightReader::norm(const std::string& base, std::int64_t cou
   NormWeights norm;
   if (base.empty() || base.back() == '.') return norm;  // the family has no such norm
   norm.present = true;
-  WEIR_ASSIGN(norm.weight, source_.vector(base + ".weight", count));
-  WEIR_ASSIGN(norm.bias, bias(base, count, plan_.norm_bias));
+  const bool old_names = !source_.has(base + ".weight") && source_.has(base + ".gamma");  // BERT as TensorFlow called it
+  WEIR_ASSIGN(norm.weight, source_.vector(base + (old_names ? ".gamma" : ".weight"), count));
+  if (old_names) {
+    WEIR_ASSIGN(norm.bias, source_.vector(base + ".beta", count));
+  } else {
+    WEIR_ASSIGN(norm.bias, bias(base, count, plan_.norm_bias));
+  }
   for (float& w : norm.weight) w += offset;
   return norm;
 }

@@ -31,6 +31,7 @@ class WeightReader {
   Status norms(const std::string& prefix, LayerWeights& out);
   Status attention(const std::string& prefix, AttentionWeights& out);  // weights_attention.cc
   Status fused_qkv(const std::string& base, AttentionWeights& out);
+  Result<NormWeights> head_norm(const std::string& base, std::int64_t heads);
   Status qk_norms(const std::string& prefix, AttentionWeights& out);
   Status latent(const std::string& prefix, LatentWeights& out);  // weights_latent.cc
   Status latent_queries(const std::string& prefix, LatentWeights& out);

@@ -202,7 +202,8 @@ void read_experts(Plan& plan, const ExpertDefaults& defaults) {
     default: break;
   }
   e.router.renormalize = c.flag_or({"norm_topk_prob", "expert_weights_norm"}, defaults.renormalize);
-  e.router.scale = static_cast<float>(c.real_or({"routed_scaling_factor", "expert_weights_scale"}, 1));
+  const double scale = c.real_or({"routed_scaling_factor", "expert_weights_scale"}, 1);
+  e.router.scale = c.gguf() && scale == 0 ? 1 : static_cast<float>(scale);  // converters write 0 for "none"
   plan.expert_size = c.size_or({"moe_intermediate_size", "expert_feed_forward_length"}, plan.ffn_sizes.front(), 1);
 }
 

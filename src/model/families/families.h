@@ -53,9 +53,11 @@ void plan_stablelm(Plan& plan);
 void plan_nemotron(Plan& plan);
 void plan_falcon(Plan& plan);  // falcon.cc
 void plan_bert(Plan& plan);    // bert.cc
+void plan_roberta(Plan& plan);
 void plan_cohere(Plan& plan);  // cohere.cc
 void plan_cohere2(Plan& plan);
-void plan_glm4(Plan& plan);  // glm.cc
+void plan_glm(Plan& plan);  // glm.cc
+void plan_glm4(Plan& plan);
 void plan_glm4_moe(Plan& plan);
 void plan_mamba2(Plan& plan);  // recurrent.cc
 void plan_lfm2(Plan& plan);

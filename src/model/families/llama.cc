@@ -82,7 +82,7 @@ void plan_smollm3(Plan& plan) {
   }
   if (c.flag_or({"use_sliding_window"}, false))
     use_windows(plan, c.size_or({"sliding_window"}, 0),
-                [&](std::int32_t i) { return plan.traits.layers[static_cast<std::size_t>(i)].rope >= 0; });
+                [&](std::int32_t i) { return plan.traits.layers[static_cast<std::size_t>(i)].rope < 0; });
 }
 
 void plan_granite(Plan& plan) {
