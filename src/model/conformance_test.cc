@@ -20,6 +20,8 @@ struct Case {
   std::string alternative;      // the golden's `alt` that applies to this file, or none
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.model.filename().string() << " of " << c.name; }
+
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto& folder : std::filesystem::directory_iterator(weir::testing::data_path("arch"))) {

@@ -23,7 +23,8 @@ TEST(SmolLm2, LogitsAreWithinAThousandthOfTheReference) {
   auto model = load(weir::testing::smollm2_path(), kernels::Activations::kF32, 0);
   ASSERT_TRUE(model.has_value()) << model.error().message;
   int compared = 0;
-  for (const json::Value& golden : read_golden("smollm2/golden_logits.json").at("sequences").as_array()) {
+  const json::Value file = read_golden("smollm2/golden_logits.json");
+  for (const json::Value& golden : file.at("sequences").as_array()) {
     const auto prompt = ids(golden.at("ids"));
     if (prompt.size() > 60) continue;
     SCOPED_TRACE(std::string(golden.at("name").as_string()));
@@ -50,7 +51,8 @@ TEST(MiniLm, MeanEmbeddingsEqualTheReference) {
   WEIR_REQUIRE_CACHED(path);
   auto model = load(path, kernels::Activations::kF32, 0);
   ASSERT_TRUE(model.has_value()) << model.error().message;
-  for (const json::Value& golden : read_golden("minilm/golden.json").at("cases").as_array()) {
+  const json::Value file = read_golden("minilm/golden.json");
+  for (const json::Value& golden : file.at("cases").as_array()) {
     const auto prompt = ids(golden.at("ids"));
     const auto expected = doubles(golden.at("embedding"));
     auto rows = TestSequences(**model, 1, static_cast<std::int32_t>(prompt.size())).feed({{0, prompt}});
