@@ -68,7 +68,8 @@ void mix_gated_delta(const Pass& pass, const Layer& layer, ConstMatrix x, Target
                                     .key_dim = t.key_dim,
                                     .value_dim = t.value_dim,
                                     .a = w.a.data(),
-                                    .dt_bias = w.dt_bias.data()};
+                                    .dt_bias = w.dt_bias.data(),
+                                    .tiled = t.tiled_value_heads};
   pass.backend.delta_scan(qkv.col_range(0, keys), qkv.col_range(keys, keys), qkv.col_range(2 * keys, values), alpha, beta, params,
                           pass.slices, state, pass.traits.conv_state_floats(MixerKind::kGatedDelta), y);
   gated_norm(pass, w, t.value_dim, z, y);
