@@ -10,6 +10,7 @@
 namespace weir {
 namespace {
 
+// clang-format off
 constexpr std::array<DTypeInfo, kDTypeCount> kTypes{{
     {DType::kF32, "F32", 1, 4, 0, "F32", false},
     {DType::kF16, "F16", 1, 2, 1, "F16", false},
@@ -35,6 +36,7 @@ constexpr std::array<DTypeInfo, kDTypeCount> kTypes{{
     {DType::kU8, "U8", 1, 1, -1, "U8", false},
     {DType::kBool, "BOOL", 1, 1, -1, "BOOL", false},
 }};
+// clang-format on
 
 consteval bool table_in_order() {
   for (int i = 0; i < kDTypeCount; ++i)

@@ -9,14 +9,14 @@
 
 namespace weir {
 
-enum class DType : std::uint8_t {
+enum class DType : std::uint8_t {  // clang-format off
   kF32, kF16, kBF16,
   kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0,
   kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K,
   kIQ4_NL, kIQ4_XS, kMXFP4,
   // Integers occur in files (token ids, indices) but never as weights of a linear layer.
   kI8, kI16, kI32, kI64, kF64, kU8, kBool,
-};
+};  // clang-format on
 inline constexpr int kDTypeCount = static_cast<int>(DType::kBool) + 1;
 
 struct DTypeInfo {
