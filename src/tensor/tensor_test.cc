@@ -18,8 +18,12 @@ TEST(DType, NamesAndNumbersLeadBackToTheType) {
     const DTypeInfo& info = dtype_info(type_at(i));
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
     EXPECT_EQ(dtype_from_name(info.name), type_at(i));
-    if (info.gguf_id >= 0) EXPECT_EQ(dtype_from_gguf(static_cast<std::uint32_t>(info.gguf_id)), type_at(i)) << info.name;
-    if (*info.safetensors) EXPECT_EQ(dtype_from_safetensors(info.safetensors), type_at(i)) << info.name;
+    if (info.gguf_id >= 0) {
+      EXPECT_EQ(dtype_from_gguf(static_cast<std::uint32_t>(info.gguf_id)), type_at(i)) << info.name;
+    }
+    if (*info.safetensors) {
+      EXPECT_EQ(dtype_from_safetensors(info.safetensors), type_at(i)) << info.name;
+    }
   }
   EXPECT_EQ(dtype_from_name("q4_k"), DType::kQ4_K);
   EXPECT_EQ(dtype_from_name("Q4"), std::nullopt);
