@@ -12,9 +12,9 @@ kernels::ConvParams conv_params(const Pass& pass, const RecurrentWeights& w, boo
 }
 
 // y becomes norm(y)·silu(z) or norm(y·silu(z)), normalised in groups.
-void gated_norm(const Pass& pass, const RecurrentWeights& w, std::int64_t group, ConstMatrix z, Matrix y) {
+void gated_norm(const Pass& pass, const RecurrentWeights& w, ConstMatrix z, Matrix y) {
   const auto normalise = [&] {
-    if (w.norm.present) norm(pass, w.norm, NormKind::kRms, group, y, y);
+    if (w.norm.present) norm(pass, w.norm, NormKind::kRms, pass.traits.recurrent.norm_group, y, y);
   };
   const bool norm_first = pass.traits.recurrent.norm_before_gate;
   if (norm_first) normalise();
@@ -47,7 +47,7 @@ void mix_mamba2(const Pass& pass, const Layer& layer, ConstMatrix x, Target targ
   pass.backend.ssd_scan(xbc.col_range(0, inner), xbc.col_range(inner, shared), xbc.col_range(inner + shared, shared),
                         projected.col_range(inner + channels, t.value_heads), params, pass.slices, state,
                         pass.traits.conv_state_floats(MixerKind::kMamba2), y);
-  gated_norm(pass, w, inner / t.key_heads, projected.col_range(0, inner), y);
+  gated_norm(pass, w, projected.col_range(0, inner), y);
   linear(pass, y, w.out, target.out, target.accumulate);
 }
 
@@ -72,7 +72,7 @@ void mix_gated_delta(const Pass& pass, const Layer& layer, ConstMatrix x, Target
                                     .tiled = t.tiled_value_heads};
   pass.backend.delta_scan(qkv.col_range(0, keys), qkv.col_range(keys, keys), qkv.col_range(2 * keys, values), alpha, beta, params,
                           pass.slices, state, pass.traits.conv_state_floats(MixerKind::kGatedDelta), y);
-  gated_norm(pass, w, t.value_dim, z, y);
+  gated_norm(pass, w, z, y);
   linear(pass, y, w.out, target.out, target.accumulate);
 }
 
