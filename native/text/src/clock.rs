@@ -2,9 +2,8 @@
 //! Python's `datetime.now().strftime` for a given second in UTC. The calendar is the proleptic Gregorian one, by the
 //! day-number arithmetic of H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
 
-const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
-];
+const MONTHS: [&str; 12] =
+    ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 struct Moment {
@@ -197,7 +196,10 @@ mod tests {
         assert_eq!(strftime("%B %d, %Y", t), "January 15, 2026");
         assert_eq!(strftime("%A %-d/%-m %y %j %H:%M:%S %I %p", t), "Thursday 15/1 26 015 12:00:00 12 PM");
         assert_eq!(strftime("%Y-%m-%dT%H:%M:%S.%f%z", t), "2026-01-15T12:00:00.000000");
-        assert_eq!(strftime("%e|%U|%W|%V|%G|%u|%w|%%|%c|%x|%X|%F", t), "15|02|02|03|2026|4|4|%|Thu Jan 15 12:00:00 2026|01/15/26|12:00:00|2026-01-15");
+        assert_eq!(
+            strftime("%e|%U|%W|%V|%G|%u|%w|%%|%c|%x|%X|%F", t),
+            "15|02|02|03|2026|4|4|%|Thu Jan 15 12:00:00 2026|01/15/26|12:00:00|2026-01-15"
+        );
     }
 
     #[test]

@@ -5,9 +5,12 @@
 mod args;
 mod clock;
 mod ffi;
+mod filters;
 mod json;
+mod percent;
 mod python;
 mod repr;
 mod source;
 mod str_methods;
 mod template;
+mod tokens;

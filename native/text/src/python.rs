@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where Python's types behave otherwise than minijinja's: printing, tests, filters, and the methods of str, list and dict.
+//! Where Python's types behave otherwise than minijinja's: printing, tests, and the methods of str, list, dict and numbers.
 
 use crate::args::{bad_argument, Args};
 use crate::{repr, str_methods};
@@ -16,14 +16,13 @@ pub fn install(env: &mut Environment<'static>) {
         }
         Ok(())
     });
-    env.add_filter("string", |value: &Value| repr::str(value).map(Value::from));
-    env.add_filter("title", |value: &Value| repr::str(value).map(|text| str_methods::recase(&text, "title")));
     env.add_test("iterable", |value: &Value| {
         matches!(value.kind(), ValueKind::String | ValueKind::Seq | ValueKind::Map | ValueKind::Iterable | ValueKind::Undefined)
     });
     env.add_test("sequence", |value: &Value| {
         matches!(value.kind(), ValueKind::String | ValueKind::Seq | ValueKind::Map | ValueKind::Undefined)
     });
+    env.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
 }
 
 fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
@@ -31,6 +30,7 @@ fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Resul
         ValueKind::String => str_methods::call(state, value.as_str().unwrap_or_default(), name, args),
         ValueKind::Seq => list_method(value, name, args),
         ValueKind::Map => dict_method(value, name, args),
+        ValueKind::Number => number_method(value, name, args),
         _ => Err(Error::from(ErrorKind::UnknownMethod)),
     };
     match known {
@@ -62,6 +62,13 @@ fn dict_method(dict: &Value, name: &str, args: &[Value]) -> Result<Value, Error>
     match name {
         "copy" => Args::new(args, 0).map(|_| dict.clone()),
         "clear" | "pop" | "popitem" | "setdefault" | "update" => Err(immutable("dict", name)),
+        _ => Err(Error::from(ErrorKind::UnknownMethod)),
+    }
+}
+
+fn number_method(number: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
+    match name {
+        "is_integer" => Args::new(args, 0).map(|_| Value::from(repr::as_float(number).is_none_or(|f| f.fract() == 0.0))),
         _ => Err(Error::from(ErrorKind::UnknownMethod)),
     }
 }

@@ -43,12 +43,15 @@ pub fn str(value: &Value) -> Result<String, Error> {
     match value.kind() {
         ValueKind::String => Ok(value.as_str().unwrap_or_default().to_string()),
         ValueKind::Undefined => Ok(String::new()),
-        _ => {
-            let mut out = String::new();
-            write(value, 0, &mut out)?;
-            Ok(out)
-        }
+        _ => repr(value),
     }
+}
+
+/// repr(value).
+pub fn repr(value: &Value) -> Result<String, Error> {
+    let mut out = String::new();
+    write(value, 0, &mut out)?;
+    Ok(out)
 }
 
 fn write(value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {

@@ -287,7 +287,9 @@ pub fn recase(text: &str, method: &str) -> String {
             let mut chars = text.chars();
             chars.next().map_or(String::new(), |first| title_case(first) + &chars.as_str().to_lowercase())
         }
-        "swapcase" => text.chars().map(|c| if c.is_uppercase() { c.to_lowercase().to_string() } else { c.to_uppercase().to_string() }).collect(),
+        "swapcase" => {
+            text.chars().map(|c| if c.is_uppercase() { c.to_lowercase().to_string() } else { c.to_uppercase().to_string() }).collect()
+        }
         _ => {
             let mut out = String::new();
             let mut inside = false;
@@ -311,8 +313,9 @@ fn predicate(text: &str, method: &str) -> Option<bool> {
     Some(match method {
         "isspace" => all(is_blank),
         "isalpha" => all(char::is_alphabetic),
-        "isdigit" | "isnumeric" => all(char::is_numeric),
-        "isdecimal" => all(|c| c.is_ascii_digit() || (c > '\u{7f}' && c.is_numeric())),
+        "isnumeric" => all(char::is_numeric),
+        "isdecimal" => all(is_decimal),
+        "isdigit" => all(|c| is_decimal(c) || matches!(c, '²' | '³' | '¹' | '⁰'..='₉' | '①'..='⑨')),
         "isalnum" => all(char::is_alphanumeric),
         "isascii" => text.is_ascii(),
         "islower" => text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase),
@@ -325,4 +328,14 @@ fn predicate(text: &str, method: &str) -> Option<bool> {
         "isprintable" => text.chars().all(crate::repr::printable),
         _ => return None,
     })
+}
+
+/// The zeros of the decimal digits outside ASCII in common scripts; nine more follow each.
+const ZEROS: [u32; 22] = [
+    0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0, 0xf20, 0x1040, 0x17e0, 0x1810,
+    0xa8d0, 0xa900, 0xaa50, 0xff10,
+];
+
+fn is_decimal(c: char) -> bool {
+    c.is_ascii_digit() || ZEROS.iter().any(|zero| (*zero..zero + 10).contains(&(c as u32)))
 }

@@ -2,7 +2,7 @@
 //! One compiled chat template in an environment set up as transformers sets up Jinja2. Templates come with models, so they are
 //! not trusted: work, memory, nesting and output are bounded, and every failure is a value.
 
-use crate::{clock, json, python, source};
+use crate::{clock, filters, json, python, source};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind};
@@ -80,12 +80,13 @@ fn environment() -> Result<Environment<'static>, Error> {
     env.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_recursion_limit(MAX_RECURSION);
-    env.add_filter("tojson", json::tojson);
     env.add_function("raise_exception", |message: Value| -> Result<Value, Error> {
         let message = crate::repr::str(&message)?;
         Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
     });
     env.remove_global("debug");
+    env.add_function("dict", filters::dict);
+    filters::install(&mut env);
     python::install(&mut env);
     Ok(env)
 }
