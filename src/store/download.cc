@@ -38,6 +38,7 @@ class Download {
   Status accept_origin(const ResponseHead& head, std::optional<std::uint64_t> total);
   bool wait_before_retry(milliseconds at_least);
   Result<DownloadedFile> complete();
+  std::unexpected<Error> give_up();
 
   bool is_complete() const { return total_ && part_.size() == *total_; }
   std::string trusted_sha256() const { return request_.sha256.empty() ? part_.origin().server_sha256 : request_.sha256; }
@@ -238,6 +239,12 @@ Result<DownloadedFile> Download::complete() {
   return file;
 }
 
+// Leaves a part that can be continued, but not an empty one.
+std::unexpected<Error> Download::give_up() {
+  if (part_.size() == 0) part_.discard();
+  return std::unexpected(error_);
+}
+
 Result<DownloadedFile> Download::run() {
   bool checked_afresh = false;
   for (int tries = 0; tries < kMostTries; ++tries) {
@@ -258,22 +265,23 @@ Result<DownloadedFile> Download::run() {
       continue;
     }
     (void)part_.park();  // best effort: the transfer's own error is the one to tell
-    if (verdict == Verdict::kFailed) {
-      if (part_.size() == 0) part_.discard();
-      return std::unexpected(error_);
-    }
+    if (verdict == Verdict::kFailed) return give_up();
     if (restart_) {
       WEIR_TRY(start_over());
       mark_ = 0;
     }
     failures_ = part_.size() >= mark_ + kWorthOfProgress ? 1 : failures_ + 1;
     mark_ = std::max(mark_, part_.size());
-    if (failures_ > limits_.retries)
-      return std::unexpected(
-          Error{error_.code, fmt::format("{} (after {} tries; repeat the command to continue)", error_.message, failures_)});
-    if (!wait_before_retry(restart_ ? milliseconds(0) : retry_after_)) return refuse(ErrorCode::kCancelled, "stopped");
+    if (failures_ > limits_.retries) {
+      error_.message += fmt::format(" (after {} tries; repeat the command to continue)", tries + 1);
+      return give_up();
+    }
+    if (!wait_before_retry(restart_ ? milliseconds(0) : retry_after_)) {
+      error_ = {ErrorCode::kCancelled, url_.shown() + ": stopped"};
+      return give_up();
+    }
   }
-  return std::unexpected(error_);
+  return give_up();
 }
 
 }  // namespace

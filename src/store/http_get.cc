@@ -46,13 +46,13 @@ std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
     hop.head.linked_sha256 = sha256;
     hop.head.linked_size = linked_size;
   }
-  return size;
+  const bool head_ends = std::string_view(data, size).find_first_not_of("\r\n") == std::string_view::npos;
+  return head_ends && !hop.begin_body() ? 0 : size;  // judged before the body arrives
 }
 
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   Hop& hop = *static_cast<Hop*>(user);
   if (!hop.wanted()) return size;
-  if (!hop.begin_body()) return 0;
   Status status = hop.handlers.on_body ? hop.handlers.on_body(std::as_bytes(std::span(data, size))) : Status{};
   if (status) return size;
   hop.refused = std::move(status).error();
@@ -148,9 +148,7 @@ Result<Url> redirect_target(CURL* easy, const HttpRequest& request, const Url& f
   if (!location) return fail(ErrorCode::kNetwork, "{}: the server redirects without saying where", from.shown());
   Result<Url> to = Url::parse(location);
   if (!to) return std::unexpected(std::move(to).error().with_context(from.shown() + " redirects to a bad address"));
-  if (from.is_https() && !to->is_https())
-    return fail(ErrorCode::kNetwork, "{} redirects to an unencrypted address ({}), which is refused", from.shown(), to->shown());
-  WEIR_TRY(check_transport(*to, request.allow_http));
+  WEIR_TRY(check_redirect(from, *to, request.allow_http));
   return to;
 }
 
@@ -184,7 +182,6 @@ HttpOutcome http_get(const HttpRequest& request, const HttpHandlers& handlers) {
     const HeaderList headers = headers_for(request, url);
     curl_easy_setopt(easy.get(), CURLOPT_HTTPHEADER, headers.get());
     const CURLcode code = curl_easy_perform(easy.get());
-    if (code == CURLE_OK) hop.begin_body();  // an empty body has had no callback
     outcome.error = error_of(hop, url, code, message);
     outcome.retriable = !hop.refused && !hop.stopped && (hop.stalled || may_pass(code));
     outcome.head = std::move(hop.head);

@@ -67,4 +67,10 @@ Status check_transport(const Url& url, bool allow_http) {
               url.shown());
 }
 
+Status check_redirect(const Url& from, const Url& to, bool allow_http) {
+  if (from.is_https() && !to.is_https())
+    return fail(ErrorCode::kNetwork, "{} redirects to an unencrypted address ({}), which is refused", from.shown(), to.shown());
+  return check_transport(to, allow_http);
+}
+
 }  // namespace weir::store

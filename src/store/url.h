@@ -30,4 +30,7 @@ class Url {
 // Plain http is for this machine only, unless the user says otherwise: what it brings could have been changed on the way.
 Status check_transport(const Url& url, bool allow_http);
 
+// May a transfer from `from` go on at `to`? Never from https down to http.
+Status check_redirect(const Url& from, const Url& to, bool allow_http);
+
 }  // namespace weir::store
