@@ -55,6 +55,17 @@ QuantizedRows allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scr
           .sum16 = scratch.take<std::int32_t>(rows * k / 16)};
 }
 
+// Asks for the bytes of `outs` rows that the next panel reads. Rows lie apart, which no hardware prefetcher follows.
+void prefetch_panel(const std::byte* w, std::int64_t stride, std::int64_t outs, std::int64_t bytes) {
+  constexpr std::int64_t kLine = 64;
+  if (stride == bytes) {  // whole rows: one run of memory
+    bytes *= outs;
+    outs = 1;
+  }
+  for (std::int64_t o = 0; o < outs; ++o, w += stride)
+    for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(w + at, 0, 2);
+}
+
 void run_int8(const KernelTable& table, const Task& t, Scratch& scratch) {
   const TensorView& w = t.job->weight->view;
   const std::int64_t rows = t.row_end - t.row_begin, stride = w.bytes_per_row(), k = w.cols();
@@ -69,6 +80,14 @@ void run_int8(const KernelTable& table, const Task& t, Scratch& scratch) {
     std::fill_n(acc, rows * kPanelOuts, 0.0f);
     for (std::int64_t begin = 0; begin < k; begin += kPanelInputs) {
       panel.k = static_cast<int>(std::min(kPanelInputs, k - begin));
+      const std::int64_t next = begin + panel.k;
+      if (next < k) {
+        prefetch_panel(w.bytes.data() + o * stride + row_bytes(w.type, next), stride, outs,
+                       row_bytes(w.type, std::min(kPanelInputs, k - next)));
+      } else if (o + kPanelOuts < w.rows()) {
+        prefetch_panel(w.bytes.data() + (o + kPanelOuts) * stride, stride, std::min<std::int64_t>(kPanelOuts, w.rows() - o - kPanelOuts),
+                       row_bytes(w.type, std::min(kPanelInputs, k)));
+      }
       table.unpack_panel(w.type, w.bytes.data() + o * stride, stride, outs, begin, panel);
       table.panel_tile(panel, *t.quantized, t.row_begin, static_cast<int>(rows), begin, acc);
     }

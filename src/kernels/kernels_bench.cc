@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Speed of linear layers and attention. Counters: bytes of weights (or keys and values) per second, and multiply-adds
+// counted as two operations. Example: weir_kernels_bench --benchmark_filter='linear/Q4_1'
+#include <benchmark/benchmark.h>
+
+#include "kernels/cpu_backend.h"
+#include "kernels/test_support.h"
+
+namespace weir::kernels {
+namespace {
+
+using namespace test;
+
+// Weights of at least this many bytes, so that they come from where a model's would.
+const std::int64_t kWorkingSet = (std::getenv("WEIR_BENCH_MB") ? std::atoi(std::getenv("WEIR_BENCH_MB")) : 64) * std::int64_t{1 << 20};
+
+void linear(benchmark::State& state, DType type, Activations activations, std::int64_t in, std::int64_t out) {
+  const std::int64_t rows = state.range(0);
+  auto backend = make_cpu_backend({.threads = static_cast<int>(state.range(1)), .activations = activations});
+  const std::int64_t bytes = out * row_bytes(type, in), copies = rows == 1 ? kWorkingSet / bytes + 1 : 1;
+  const auto one = random_weights(type, out, in, 1);
+  std::vector<std::byte> all;
+  for (std::int64_t i = 0; i < copies; ++i) all.insert(all.end(), one.begin(), one.end());
+  std::vector<Weight> weights;
+  for (std::int64_t i = 0; i < copies; ++i)
+    weights.push_back({{type, {out, in}, std::span(all).subspan(static_cast<std::size_t>(i * bytes), static_cast<std::size_t>(bytes))}});
+  const Floats x = random_floats(rows * in, 2);
+  Floats y(static_cast<std::size_t>(rows * out));
+  for (auto _ : state) {
+    for (const Weight& w : weights) {
+      const LinearJob job{{x.data(), rows, in}, &w, nullptr, {y.data(), rows, out}, false};
+      (*backend)->linear({&job, 1});
+    }
+    benchmark::DoNotOptimize(y.data());
+  }
+  state.SetBytesProcessed(state.iterations() * bytes * copies);
+  state.counters["op/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * copies * 2 * rows * in * out), benchmark::Counter::kIsRate);
+  state.SetLabel((*backend)->description());
+}
+
+void attention(benchmark::State& state, DType type, std::int32_t rows) {
+  constexpr std::int32_t kHeads = 9, kKvHeads = 3, kDim = 64, kBlock = 32;
+  const auto context = static_cast<std::int32_t>(state.range(0));
+  auto backend = make_cpu_backend({.threads = static_cast<int>(state.range(1))});
+  std::vector<std::byte> keys(static_cast<std::size_t>((context + kBlock) * kKvHeads * row_bytes(type, kDim)), std::byte{0x11}),
+      values = keys;
+  std::vector<BlockId> blocks;
+  for (std::int32_t i = 0; i * kBlock < context; ++i) blocks.emplace_back(i);
+  const KvLayer layer{type, keys.data(), values.data(), kBlock, kKvHeads, kDim, kDim};
+  const SequenceSlice slice{0, rows, context - rows, 0, blocks, {}};
+  const Floats q = random_floats(rows * kHeads * kDim, 1);
+  Floats out(q.size());
+  for (auto _ : state) {
+    (*backend)->attention({q.data(), rows, kHeads * kDim}, {&slice, 1}, layer, {.heads = kHeads, .scale = 0.125f},
+                          {out.data(), rows, kHeads * kDim});
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.SetBytesProcessed(state.iterations() * context * kKvHeads * row_bytes(type, kDim) * 2);
+  state.counters["op/s"] = benchmark::Counter(static_cast<double>(state.iterations() * rows * kHeads * 4) * kDim * (context - rows / 2),
+                                              benchmark::Counter::kIsRate);
+}
+
+// With one thread the processor's time counts, so that other programs disturb less.
+template <class... Args>
+void add(const std::string& name, std::vector<std::int64_t> sizes, const char* size_name, Args... args) {
+  for (const int threads : {1, 2}) {
+    auto* bench = benchmark::RegisterBenchmark(name.c_str(), args...)->ArgNames({size_name, "threads"})->ArgsProduct({sizes, {threads}});
+    if (threads > 1) bench->UseRealTime();
+  }
+}
+
+int register_all() {
+  std::vector<DType> types = kQuantized;
+  types.insert(types.end(), kPlain.begin(), kPlain.end());
+  for (const DType type : types) {
+    const std::int64_t k = dtype_info(type).block_size == 256 ? 2048 : 576, out = k == 576 ? 1536 : 2048;
+    for (const Activations a : {Activations::kInt8, Activations::kF32})
+      add(fmt::format("linear/{}/{}/{}x{}", dtype_name(type), a == Activations::kInt8 ? "int8" : "f32", out, k), {1, 8, 128}, "rows",
+          linear, type, a, k, out);
+  }
+  for (const DType type : {DType::kF32, DType::kF16})
+    for (const std::int32_t rows : {1, 128})
+      add(fmt::format("attention/{}/rows:{}", dtype_name(type), rows), {256, 4096}, "context", attention, type, rows);
+  return 0;
+}
+[[maybe_unused]] const int kRegistered = register_all();
+
+}  // namespace
+}  // namespace weir::kernels
