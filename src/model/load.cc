@@ -38,15 +38,18 @@ Status check_quantization(const json::Object& config) {
       method);
 }
 
-// Multimodal models keep their language model's config in text_config; members beside it count where it is silent.
+// Multimodal models keep their language model's config in a nested object; a few members beside it count where it is silent.
 Result<json::Object> text_config(const json::Object& config) {
-  const json::Value* nested = json::find(config, "text_config");
-  if (!nested) return config;
-  WEIR_ASSIGN(const json::Object* text, json::as_object(*nested, "text_config"));
-  json::Object merged = *text;
-  for (const char* key : {"tie_word_embeddings", "quantization_config"})
-    if (!merged.contains(key) && config.contains(key)) merged[key] = config.at(key);
-  return merged;
+  for (const char* name : {"text_config", "llm_config", "language_config"}) {
+    const json::Value* nested = json::find(config, name);
+    if (!nested) continue;
+    WEIR_ASSIGN(const json::Object* text, json::as_object(*nested, name));
+    json::Object merged = *text;
+    for (const char* key : {"tie_word_embeddings", "quantization_config"})
+      if (!merged.contains(key) && config.contains(key)) merged[key] = config.at(key);
+    return merged;
+  }
+  return config;
 }
 
 // What sentence-transformers puts beside an encoder: how to pool, and whether to normalise.

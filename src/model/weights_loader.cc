@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/weights_loader.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/log.h"
@@ -16,35 +17,47 @@ bool starts_with(std::string_view text, std::string_view start) { return !start.
 
 // Buffers that older checkpoints carry beside their weights: tables and masks that are computed here.
 bool is_buffer(std::string_view name) {
-  for (const std::string_view end : {"rotary_emb.inv_freq", ".masked_bias", ".attn.bias", ".attention.bias", "position_ids",
-                                     "rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"})
+  for (const std::string_view end : {".masked_bias", ".attn.bias", ".attention.bias", "position_ids", "rope_freqs.weight",
+                                     "attn_rot_embd.weight", "rope_factors_long.weight", "rope_factors_short.weight"})
     if (name.ends_with(end)) return true;
-  return false;
+  return name.find("rotary_emb.") != std::string_view::npos;
 }
 
-// Layers beyond the last one hold multi-token prediction heads, which generation does not use.
-bool in_layer_beyond(std::string_view name, std::string_view layer_prefix, std::int32_t count) {
-  if (!starts_with(name, layer_prefix)) return false;
+// The number of the layer that a tensor belongs to, or -1.
+std::int64_t layer_of(std::string_view name, std::string_view layer_prefix) {
+  if (!starts_with(name, layer_prefix)) return -1;
   name.remove_prefix(layer_prefix.size());
   std::int64_t index = -1;
   const auto parsed = std::from_chars(name.data(), name.data() + name.size(), index);
-  return parsed.ec == std::errc() && index >= count;
+  return parsed.ec == std::errc() && index >= 0 ? index : -1;
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  std::string list;
+  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i) list.append(i ? ", " : "").append(names[i]);
+  return names.size() > 3 ? list + ", …" : list;
+}
+
+// What nobody took. In a layer that runs it would change the result: an error. Layers beyond the last hold heads that predict
+// further tokens, and what stands outside the layers are heads for other tasks or other modalities: they are named and left.
 Status check_all_taken(const Plan& plan) {
   const std::string layers = plan.names.root + plan.names.layer;
-  const auto ignorable = [&](std::string_view name) {
-    if (is_buffer(name) || in_layer_beyond(name, layers, plan.layer_count())) return true;
-    for (const std::string& start : plan.ignored)
-      if (starts_with(name, start)) return true;
-    return false;
+  const auto in_running_layer = [&](std::string_view name) {
+    const std::int64_t layer = layer_of(name, layers);
+    return layer >= 0 && layer < plan.layer_count();
   };
-  const auto left = plan.tensors.untaken(ignorable, 4);
-  if (left.empty()) return {};
-  std::string list = left[0];
-  for (std::size_t i = 1; i < std::min<std::size_t>(left.size(), 3); ++i) list += ", " + left[i];
-  if (left.size() > 3) list += ", …";
-  return fail(ErrorCode::kUnsupported, "the file holds weights that family \"{}\" has no place for: {}", plan.traits.family, list);
+  const auto wrong = plan.tensors.untaken([&](std::string_view name) { return is_buffer(name) || !in_running_layer(name); }, 4);
+  if (!wrong.empty())
+    return fail(ErrorCode::kUnsupported, "the file holds weights that family \"{}\" has no place for: {}", plan.traits.family,
+                listed(wrong));
+  const auto left = plan.tensors.untaken(
+      [&](std::string_view name) {
+        return is_buffer(name) || layer_of(name, layers) >= 0 ||
+               std::ranges::any_of(plan.ignored, [&](const std::string& start) { return starts_with(name, start); });
+      },
+      4);
+  if (!left.empty()) log::warn("weights without a part in the result are left aside: {}", listed(left));
+  return {};
 }
 
 }  // namespace

@@ -64,6 +64,19 @@ std::int32_t bounded(Plan& plan, std::int64_t value, std::int32_t low, std::int3
   return low;
 }
 
+// The head stands beside the model: without its root, or under a part of it ("language_model.lm_head").
+void find_head(Plan& plan) {
+  Names& names = plan.names;
+  std::string_view root = names.root;
+  while (!plan.tensors.has(names.head + ".weight") && !root.empty()) {
+    root.remove_suffix(1);
+    root = root.substr(0, root.rfind('.') + 1);
+    const std::string inner = std::string(root) + names.head;
+    if (!plan.tensors.has(inner + ".weight")) continue;
+    names.head = inner;
+  }
+}
+
 // One value for all attention layers; files that list a 0 for layers without attention are read past it.
 std::int32_t same_in_all_layers(Plan& plan, Key key, std::int32_t fallback, const char* what) {
   std::int64_t found = 0;
@@ -78,12 +91,24 @@ std::int32_t same_in_all_layers(Plan& plan, Key key, std::int32_t fallback, cons
 }  // namespace
 
 void find_root(Plan& plan, std::initializer_list<const char*> roots) {
+  Names& names = plan.names;
+  const std::string embedding = names.token_embedding + ".weight";
+  names.root = *roots.begin();
   for (const char* root : roots)
-    if (plan.tensors.has(std::string(root) + plan.names.token_embedding + ".weight")) {
-      plan.names.root = root;
-      return;
+    if (plan.tensors.has(root + embedding)) {
+      names.root = root;
+      return find_head(plan);
     }
-  plan.names.root = *roots.begin();
+  // A model inside another: whatever stands before the one embedding of the file.
+  const formats::NamedTensor* only = nullptr;
+  for (const formats::NamedTensor& tensor : plan.tensors.index().tensors()) {
+    if (!tensor.name.ends_with("." + embedding)) continue;
+    if (only) return;
+    only = &tensor;
+  }
+  if (!only) return;
+  names.root = only->name.substr(0, only->name.size() - embedding.size());
+  find_head(plan);
 }
 
 void read_sizes(Plan& plan) {

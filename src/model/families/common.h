@@ -39,7 +39,7 @@ bool has_layer_types(const Plan& plan);
 // Biases from a flag of config.json; in GGUF they are where the file has them.
 Bias bias_by_flag(Plan& plan, const char* key, bool fallback);
 
-// The first root under which the token embedding lies.
+// The first root under which the token embedding lies, else the one that the file has; and where the head is.
 void find_root(Plan& plan, std::initializer_list<const char*> roots);
 
 struct ExpertDefaults {
