@@ -15,8 +15,16 @@ namespace {
 constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kMaxRank = 4;
 constexpr std::uint64_t kMaxAlignment = 1u << 20;
+constexpr const char* kAlignmentKey = "general.alignment";
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+// 0 for what is no integer. The specification has alignments as u32; files with other integers are read, so they are written.
+std::uint64_t unsigned_value(const GgufValue& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<std::uint64_t>(*number);
+  const auto* number = std::get_if<std::uint64_t>(&value);
+  return number ? *number : 0;
+}
 
 Status write_zeros(const ByteSink& out, std::uint64_t count) {
   const std::vector<std::byte> zeros(static_cast<std::size_t>(count));
@@ -29,13 +37,13 @@ Status GgufWriter::add(GgufEntry entry) {
   if (entry.key.empty()) return fail(ErrorCode::kInvalidArgument, "a metadata key is empty");
   std::string scratch;
   WEIR_TRY(append_entry(scratch, entry));  // finds values that do not fit
-  if (entry.key == "general.alignment") {
-    const auto* value = std::get_if<std::uint64_t>(&entry.value);
-    if (!value || !std::has_single_bit(*value) || *value < 8 || *value > kMaxAlignment)
+  if (entry.key == kAlignmentKey) {
+    const std::uint64_t value = unsigned_value(entry.value);
+    if (!std::has_single_bit(value) || value < 8 || value > kMaxAlignment)
       return fail(ErrorCode::kInvalidArgument, "general.alignment should be a power of two from 8 to {}", kMaxAlignment);
-    alignment_ = *value;
   }
   if (!keys_.insert(entry.key).second) return fail(ErrorCode::kInvalidArgument, "the key {} is added twice", in_quotes(entry.key));
+  if (entry.key == kAlignmentKey) alignment_ = unsigned_value(entry.value);
   metadata_.push_back(std::move(entry));
   return {};
 }
@@ -136,7 +144,7 @@ Result<std::vector<std::filesystem::path>> GgufWriter::write_split(const std::fi
     metadata.push_back(gguf_scalar("split.no", GgufType::kU16, std::uint64_t{part}));
     metadata.push_back(gguf_scalar("split.count", GgufType::kU16, std::uint64_t{ends.size()}));
     metadata.push_back(gguf_scalar("split.tensors.count", GgufType::kI32, static_cast<std::int64_t>(tensors_.size())));
-    if (part > 0 && keys_.contains("general.alignment")) metadata.push_back(gguf_scalar("general.alignment", GgufType::kU32, alignment_));
+    if (part > 0 && keys_.contains(kAlignmentKey)) metadata.push_back(gguf_scalar(kAlignmentKey, GgufType::kU32, alignment_));
     paths.push_back(split_path(prefix, static_cast<std::int64_t>(part), static_cast<std::int64_t>(ends.size())));
     WEIR_ASSIGN(AtomicFile file, AtomicFile::create(paths.back()));
     WEIR_TRY(write_part(metadata, std::span(tensors_).subspan(begin, ends[part] - begin),

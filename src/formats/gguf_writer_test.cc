@@ -124,7 +124,10 @@ TEST(GgufWriter, TensorsThatTheFormatCannotHoldAreRefused) {
 
 TEST(GgufWriter, StreamedTensorsAreAligned) {
   GgufWriter writer;
-  ASSERT_TRUE(writer.add(gguf_u32("general.alignment", 64)));
+  EXPECT_FALSE(writer.add(gguf_scalar("general.alignment", GgufType::kI32, std::int64_t{-64})));
+  EXPECT_FALSE(writer.add(gguf_string("general.alignment", "64")));
+  ASSERT_TRUE(writer.add(gguf_scalar("general.alignment", GgufType::kI32, std::int64_t{64})));  // u32 by the book, any integer is read
+  EXPECT_FALSE(writer.add(gguf_u32("general.alignment", 32)));
   ASSERT_TRUE(writer.add(streamed("a", DType::kI8, {3}, 3)));
   ASSERT_TRUE(writer.add(streamed("b", DType::kF16, {2, 5}, 20)));
   const auto bytes = writer.to_bytes();
