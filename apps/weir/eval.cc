@@ -62,7 +62,8 @@ void add_golden(CLI::App& eval, int& exit_status) {
   add_model_options(*app, verb->model, "f32");
   app->add_option("FILE", verb->files, "Golden files (formats: docs/evaluation.md)")->required();
   app->add_option("--tolerance", verb->options.tolerance, "Largest error of a logit; default: the file's, else 1e-3 (f32) or 0.75 (int8)");
-  app->add_option("--epsilon", verb->options.epsilon, "Ignore greedy steps whose reference margin is below this; default 1e-3 (f32) or 0.35 (int8)");
+  app->add_option("--epsilon", verb->options.epsilon,
+                  "Ignore greedy steps whose reference margin is below this; default 1e-3 (f32) or 0.35 (int8)");
   app->add_option("--alt", verb->options.alternative, "Compare with this entry of the file's \"alt\"");
   app->add_option("--chunk", verb->options.chunk, "Rows of a forward pass")->check(CLI::Range(1, 65536))->capture_default_str();
   app->add_flag("--json", verb->json, "Print JSON");
@@ -112,7 +113,9 @@ void add_perplexity(CLI::App& eval, int& exit_status) {
   add_model_options(*app, verb->model);
   app->add_option("--text", verb->text, "The text file")->required();
   app->add_option("--context", verb->options.context, "Tokens of a window; the second half is scored")->capture_default_str();
-  app->add_option("--windows", verb->options.windows, "Windows to score; 0 takes all")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app->add_option("--windows", verb->options.windows, "Windows to score; 0 takes all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app->add_flag("--score-all", verb->options.score_all, "Score every position of a window");
   app->add_option("--chunk", verb->options.chunk, "Rows of a forward pass")->check(CLI::Range(1, 65536))->capture_default_str();
   app->add_flag("--json", verb->json, "Print JSON");

@@ -31,7 +31,7 @@ int report_error(const Error& error) {
 }
 
 void catch_interrupts() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_signal;  // no SA_RESTART: a read at the prompt returns
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "base/units.h"
+#include "engine/chat.h"
 #include "engine/generation.h"
 #include "model_options.h"
 #include "text/messages.h"
@@ -33,7 +34,8 @@ void add_sampling_options(CLI::App& verb, RunOptions& o) {
   verb.add_option("--top-k", o.top_k, "Sample from the K likeliest tokens; 0 = all")->check(CLI::NonNegativeNumber);
   verb.add_option("--top-p", o.top_p, "Sample from the smallest set of tokens with this probability")->check(CLI::Range(0.0, 1.0));
   verb.add_option("--min-p", o.min_p, "Drop tokens below this share of the likeliest one's probability")->check(CLI::Range(0.0, 1.0));
-  verb.add_option("--repetition-penalty", o.repetition_penalty, "Divide the logits of tokens already seen by this")->check(CLI::PositiveNumber);
+  verb.add_option("--repetition-penalty", o.repetition_penalty, "Divide the logits of tokens already seen by this")
+      ->check(CLI::PositiveNumber);
   verb.add_option("--seed", o.seed, "Same seed, same text; default: a new one each time")->check(CLI::NonNegativeNumber);
   verb.add_option("--stop", o.stop, "End the answer before this text (may be given more than once)")->allow_extra_args(false);
 }
@@ -153,7 +155,8 @@ Status chat(engine::LoadedModel& loaded, engine::Generator& generator, const Run
     }
     messages.add("user", line);
     auto ids = prompt_ids(loaded, options, messages, line);
-    auto result = ids ? answer(loaded, generator, options, std::move(*ids)) : Result<engine::GenerationResult>(std::unexpected(ids.error()));
+    auto result =
+        ids ? answer(loaded, generator, options, std::move(*ids)) : Result<engine::GenerationResult>(std::unexpected(ids.error()));
     clear_interrupt();
     if (!result) {
       report_error(result.error());
@@ -168,7 +171,8 @@ Status chat(engine::LoadedModel& loaded, engine::Generator& generator, const Run
 Status run(const RunOptions& options, int& exit_status) {
   catch_interrupts();
   WEIR_ASSIGN(engine::LoadedModel loaded, load(options.model));
-  if (loaded.model->traits().encoder) return fail(ErrorCode::kUnsupported, "{} is an encoder: it makes embeddings and cannot answer", loaded.path.string());
+  if (loaded.model->traits().encoder)
+    return fail(ErrorCode::kUnsupported, "{} is an encoder: it makes embeddings and cannot answer", loaded.path.string());
   note_template(loaded, options);
   WEIR_ASSIGN(const auto kv_type, engine::parse_kv_type(options.kv_type));
   engine::Generator generator(loaded, {.context = options.context, .kv_type = kv_type});
@@ -188,8 +192,11 @@ void add_run(CLI::App& app, int& exit_status) {
   add_model_options(*verb, options->model);
   verb->add_option("PROMPT", options->prompt, "The prompt; '-' or a pipe reads standard input; none at a terminal starts a chat");
   verb->add_option("-s,--system", options->system, "System prompt");
-  verb->add_option("-n,--max-tokens", options->max_tokens, "Tokens to generate at most; 0 = until the context is full")->check(CLI::NonNegativeNumber);
-  verb->add_option("-c,--context", options->context, "Tokens of prompt and answer together")->check(CLI::Range(16, 1 << 24))->capture_default_str();
+  verb->add_option("-n,--max-tokens", options->max_tokens, "Tokens to generate at most; 0 = until the context is full")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("-c,--context", options->context, "Tokens of prompt and answer together")
+      ->check(CLI::Range(16, 1 << 24))
+      ->capture_default_str();
   verb->add_option("--kv-type", options->kv_type, "Element type of the KV cache: f32, f16 or bf16")->capture_default_str();
   verb->add_flag("--raw", options->raw, "Give the prompt to the model as it is, without its chat template");
   verb->add_flag("--ignore-eos", options->ignore_eos, "Go on after the model ends its answer");

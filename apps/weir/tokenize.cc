@@ -93,7 +93,8 @@ void add_tokenize(CLI::App& app, int& exit_status) {
   verb->add_option("TEXT", options->text, "The text; default: standard input");
   verb->add_option("-f,--file", options->file, "Read the text from a file");
   verb->add_option("--jsonl", options->jsonl, "JSON lines with a \"text\" each: prints {\"ids\": …} for each");
-  verb->add_flag("--check", options->check, "With --jsonl: compare with the lines' ids_plain, ids_special, ids_special_addbos, ids; exit 0 if all are equal");
+  verb->add_flag("--check", options->check,
+                 "With --jsonl: compare with the lines' ids_plain, ids_special, ids_special_addbos, ids; exit 0 if all are equal");
   verb->add_flag("--parse-special", options->parse_special, "Special tokens written in the text become their ids");
   verb->add_flag("--add-special", options->add_special, "Add BOS, EOS and the like as the model wants them");
   verb->add_flag("--pieces", options->pieces, "One line per token: id and text");

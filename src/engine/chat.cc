@@ -32,8 +32,9 @@ std::string fallback_template_name(const tokenizer::Tokenizer& tokenizer) {
     const char* token;
     const char* name;
   };
-  static constexpr std::array kMarks{Mark{"<|im_start|>", "chatml"},   Mark{"<|start_header_id|>", "llama3"}, Mark{"<start_of_turn>", "gemma"},
-                                     Mark{"<|end|>", "phi3"},          Mark{"[INST]", "mistral"},            Mark{"<|START_OF_TURN_TOKEN|>", "command-r"}};
+  static constexpr std::array kMarks{Mark{"<|im_start|>", "chatml"},   Mark{"<|start_header_id|>", "llama3"},
+                                     Mark{"<start_of_turn>", "gemma"}, Mark{"<|end|>", "phi3"},
+                                     Mark{"[INST]", "mistral"},        Mark{"<|START_OF_TURN_TOKEN|>", "command-r"}};
   for (const Mark& mark : kMarks)
     if (tokenizer.find(mark.token)) return mark.name;
   return "plain";

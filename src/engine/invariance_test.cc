@@ -7,8 +7,8 @@
 
 #include "base/testing.h"
 #include "engine/loaded_model.h"
-#include "engine/log_prob.h"
 #include "engine/runner.h"
+#include "sampling/logprobs.h"
 
 namespace weir::engine {
 namespace {
@@ -46,7 +46,7 @@ std::vector<std::vector<TokenId>> prompts(const LoadedModel& loaded) {
 }
 
 void record(Trace& trace, std::span<const float> logits) {
-  trace.tokens.push_back(argmax(logits));
+  trace.tokens.push_back(sampling::argmax(logits));
   trace.logits.insert(trace.logits.end(), logits.begin(), logits.end());
 }
 

@@ -18,7 +18,8 @@ struct Extras {
 
 Result<std::shared_ptr<const tokenizer::Tokenizer>> folder_tokenizer(const formats::HfFolder& folder) {
   if (!folder.tokenizer_json) return fail(ErrorCode::kNotFound, "{} has no tokenizer.json", folder.path.string());
-  return tokenizer::Tokenizer::from_json(*folder.tokenizer_json, folder.tokenizer_config ? &*folder.tokenizer_config : nullptr, &folder.config);
+  return tokenizer::Tokenizer::from_json(*folder.tokenizer_json, folder.tokenizer_config ? &*folder.tokenizer_config : nullptr,
+                                         &folder.config);
 }
 
 // generation_config.json: what the model's authors sample with.
@@ -38,7 +39,8 @@ Result<sampling::SamplingParams> folder_defaults(const formats::HfFolder& folder
   params.min_p = static_cast<float>(min_p);
   params.top_k = static_cast<std::int32_t>(std::clamp<std::int64_t>(top_k, 0, 1 << 30));
   params.repetition_penalty = static_cast<float>(repetition);
-  if (auto valid = sampling::validate(params); !valid) return std::unexpected(std::move(valid.error()).with_context("generation_config.json"));
+  if (auto valid = sampling::validate(params); !valid)
+    return std::unexpected(std::move(valid.error()).with_context("generation_config.json"));
   return params;
 }
 

@@ -22,9 +22,9 @@ struct LoadedModel {
   std::unique_ptr<model::Model> model;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // null when `tokenizer_error` says why
   std::string tokenizer_error;
-  std::optional<text::ChatTemplate> chat_template;        // the model's own, or a named fallback
-  std::string template_note;                              // says when a fallback is used; "" for the model's own
-  sampling::SamplingParams defaults;                      // from generation_config.json, else greedy
+  std::optional<text::ChatTemplate> chat_template;  // the model's own, or a named fallback
+  std::string template_note;                        // says when a fallback is used; "" for the model's own
+  sampling::SamplingParams defaults;                // from generation_config.json, else greedy
 
   // The tokenizer, or the reason why there is none.
   Result<const tokenizer::Tokenizer*> require_tokenizer() const;

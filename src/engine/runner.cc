@@ -15,7 +15,9 @@ std::int32_t block_count(const model::Traits& traits, const RunnerOptions& optio
   return static_cast<std::int32_t>(std::min<std::int64_t>(whole + options.max_sequences - 1, INT32_MAX));
 }
 
-std::int32_t slot_count(const model::Traits& traits, const RunnerOptions& options) { return traits.has_state() ? options.max_sequences : 0; }
+std::int32_t slot_count(const model::Traits& traits, const RunnerOptions& options) {
+  return traits.has_state() ? options.max_sequences : 0;
+}
 
 std::int64_t wanted_rows(const Piece& piece) {
   if (piece.outputs == Outputs::kNone) return 0;
@@ -67,8 +69,8 @@ Status Runner::reserve(std::span<const Piece> pieces) {
     needed += sequence.blocks.blocks_to_grow(sequence.length + static_cast<std::int64_t>(piece.tokens.size()));
   }
   if (needed > blocks_.available())
-    return fail(ErrorCode::kExhausted, "the context is full: {} more KV blocks of {} tokens are needed and {} are free", needed, blocks_.block_tokens(),
-                blocks_.available());
+    return fail(ErrorCode::kExhausted, "the context is full: {} more KV blocks of {} tokens are needed and {} are free", needed,
+                blocks_.block_tokens(), blocks_.available());
   for (const Piece& piece : pieces) {
     Sequence& sequence = sequences_.at(piece.sequence);
     WEIR_ASSIGN(const auto copy, sequence.blocks.grow(sequence.length + static_cast<std::int64_t>(piece.tokens.size())));

@@ -23,7 +23,7 @@ struct RunnerOptions {
   std::int64_t max_tokens = 4096;  // over all sequences, rounded up to whole blocks for each
   std::int32_t block_tokens = 32;
   std::int32_t max_sequences = 1;
-  DType kv_type = DType::kF32;     // F32, F16 or BF16
+  DType kv_type = DType::kF32;  // F32, F16 or BF16
 };
 
 enum class Outputs { kNone, kLast, kAll };  // rows of a piece whose logits (encoders: hidden states) are wanted

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/file_io.h"
-#include "engine/log_prob.h"
 #include "eval/golden_parts.h"
+#include "sampling/logprobs.h"
 
 namespace weir::eval {
 namespace {
@@ -96,9 +96,9 @@ Result<std::vector<GreedyStep>> run_greedy(engine::LoadedModel& loaded, std::spa
   std::vector<GreedyStep> steps;
   for (std::size_t i = 0; i < reference.size(); ++i) {
     const auto row = logits.row_span(0);
-    const TokenId best = engine::argmax(row);
+    const TokenId best = sampling::argmax(row);
     const float top = row[static_cast<std::size_t>(best)];
-    steps.push_back({best, top - engine::log_sum_exp(row), top});
+    steps.push_back({best, top - sampling::log_sum_exp(row), top});
     if (i + 1 == reference.size()) break;
     const engine::Piece pieces[] = {{sequence, reference.subspan(i, 1), engine::Outputs::kLast}};
     WEIR_ASSIGN(logits, runner.step(pieces));

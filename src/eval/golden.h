@@ -13,10 +13,10 @@ namespace weir::eval {
 
 struct GoldenOptions {
   kernels::Activations activations = kernels::Activations::kF32;  // which tolerances apply to quantised weights
-  double tolerance = 0;        // largest logit error; 0 = the file's own, or the project's (tests/data/README.md)
-  double epsilon = -1;         // greedy steps whose reference margin is below this are not compared; < 0: 1e-3, int8 0.35
-  std::string alternative;     // name of an entry of "alt" to compare with instead of the main golden
-  std::int32_t chunk = 64;     // rows of a forward pass
+  double tolerance = 0;          // largest logit error; 0 = the file's own, or the project's (tests/data/README.md)
+  double epsilon = -1;           // greedy steps whose reference margin is below this are not compared; < 0: 1e-3, int8 0.35
+  std::string alternative = {};  // name of an entry of "alt" to compare with instead of the main golden
+  std::int32_t chunk = 64;       // rows of a forward pass
 };
 
 // kCorrupt when the file is none of the formats or an id is outside the model's vocabulary.

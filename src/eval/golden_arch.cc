@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "engine/embedding.h"
-#include "engine/log_prob.h"
 #include "eval/golden_parts.h"
+#include "sampling/logprobs.h"
 
 namespace weir::eval {
 namespace {
@@ -59,9 +59,9 @@ Result<DecoderErrors> compare_decoder(engine::LoadedModel& loaded, const json::O
   DecoderErrors errors;
   WEIR_TRY(for_each_row(loaded, ids, options.chunk, [&](std::int64_t position, std::span<const float> logits) {
     const auto at = static_cast<std::size_t>(position);
-    const double sum = engine::log_sum_exp(logits);
+    const double sum = sampling::log_sum_exp(logits);
     errors.log_sum_exp = std::max(errors.log_sum_exp, std::abs(sum - sums[at]));
-    errors.argmax_equal += engine::argmax(logits) == argmax[at];
+    errors.argmax_equal += sampling::argmax(logits) == argmax[at];
     ++errors.positions;
     if (at < next.size())
       errors.next_log_prob = std::max(errors.next_log_prob, std::abs(logits[static_cast<std::size_t>(ids[at + 1])] - sum - next[at]));
@@ -76,10 +76,14 @@ Result<DecoderErrors> compare_decoder(engine::LoadedModel& loaded, const json::O
 
 CaseResult judge_decoder(const DecoderErrors& errors, double tolerance, std::size_t length) {
   CaseResult result{.name = fmt::format("length {}", length)};
-  result.figures = {{"max_logit_error", errors.worst()},          {"last_logits_error", errors.last_logits},
-                    {"logsumexp_error", errors.log_sum_exp},      {"next_logprob_error", errors.next_log_prob},
-                    {"greedy_logprob_error", errors.greedy_log_prob}, {"positions", errors.positions},
-                    {"argmax_equal", errors.argmax_equal},        {"steps_compared", errors.greedy.compared},
+  result.figures = {{"max_logit_error", errors.worst()},
+                    {"last_logits_error", errors.last_logits},
+                    {"logsumexp_error", errors.log_sum_exp},
+                    {"next_logprob_error", errors.next_log_prob},
+                    {"greedy_logprob_error", errors.greedy_log_prob},
+                    {"positions", errors.positions},
+                    {"argmax_equal", errors.argmax_equal},
+                    {"steps_compared", errors.greedy.compared},
                     {"steps_equal", errors.greedy.equal}};
   if (errors.worst() > tolerance) {
     result.ok = false;
@@ -101,7 +105,8 @@ Result<CaseResult> run_encoder_case(engine::LoadedModel& loaded, const json::Obj
   const auto compare = [&](std::string_view key, std::span<const float> found) -> Status {
     if (!json::find(entry, key)) return {};
     WEIR_ASSIGN(const auto wanted, read_doubles(entry, key));
-    if (wanted.size() != found.size()) return fail(ErrorCode::kCorrupt, "'{}' has {} values, the model gives {}", key, wanted.size(), found.size());
+    if (wanted.size() != found.size())
+      return fail(ErrorCode::kCorrupt, "'{}' has {} values, the model gives {}", key, wanted.size(), found.size());
     const double error = max_error(found, wanted);
     result.figures[fmt::format("{}_error", key)] = error;
     worst = std::max(worst, error);
@@ -170,7 +175,8 @@ Result<FileReport> run_embedding_golden(engine::LoadedModel& loaded, const json:
     WEIR_ASSIGN(const auto hidden, engine::encode_hidden(loaded, ids));
     auto found = engine::mean_rows(hidden, static_cast<std::size_t>(loaded.model->traits().hidden));
     engine::normalize_l2(found);
-    if (found.size() != wanted.size()) return fail(ErrorCode::kCorrupt, "'embedding' has {} values, the model gives {}", wanted.size(), found.size());
+    if (found.size() != wanted.size())
+      return fail(ErrorCode::kCorrupt, "'embedding' has {} values, the model gives {}", wanted.size(), found.size());
     double dot = 0, norm = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
       dot += found[i] * wanted[i];

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/log_prob.h"
 #include "eval/golden_parts.h"
+#include "sampling/logprobs.h"
 
 namespace weir::eval {
 namespace {
@@ -30,7 +30,7 @@ struct Totals {
 // Largest error of the stored logits of one position, its logsumexp included.
 Result<double> position_error(const json::Object& position, std::span<const float> logits) {
   WEIR_ASSIGN(const double wanted_sum, json::get_double(position, "logsumexp"));
-  double error = std::abs(engine::log_sum_exp(logits) - wanted_sum);
+  double error = std::abs(sampling::log_sum_exp(logits) - wanted_sum);
   WEIR_ASSIGN(const json::Array* top, read_array(position, "top50"));
   for (const json::Value& pair : *top) {
     if (!pair.is_array() || pair.get_array().size() != 2) return fail(ErrorCode::kCorrupt, "'top50' should hold [id, logit] pairs");
@@ -58,7 +58,8 @@ class SequenceCheck {
     for (const json::Value& value : *positions) {
       WEIR_ASSIGN(const json::Object* position, json::as_object(value, "positions"));
       WEIR_ASSIGN(const std::int64_t at, json::get_int(*position, "pos"));
-      if (at < 0 || at >= static_cast<std::int64_t>(check.ids.size())) return fail(ErrorCode::kCorrupt, "position {} is outside the sequence", at);
+      if (at < 0 || at >= static_cast<std::int64_t>(check.ids.size()))
+        return fail(ErrorCode::kCorrupt, "position {} is outside the sequence", at);
       check.stored[static_cast<std::size_t>(at)] = position;
     }
     return check;
@@ -66,11 +67,11 @@ class SequenceCheck {
 
   Status row(std::size_t at, std::span<const float> logits, double epsilon) {
     ++totals.positions;
-    const bool equal = engine::argmax(logits) == argmax[at];
+    const bool equal = sampling::argmax(logits) == argmax[at];
     totals.argmax_equal += equal;
     if (!equal && margin[at] < epsilon) ++totals.near_ties;
     if (at < nll.size()) {
-      const double found = engine::log_sum_exp(logits) - logits[static_cast<std::size_t>(ids[at + 1])];
+      const double found = sampling::log_sum_exp(logits) - logits[static_cast<std::size_t>(ids[at + 1])];
       totals.nll_error += std::abs(found - nll[at]);
       ++totals.nll_count;
     }
@@ -183,7 +184,8 @@ Result<FileReport> run_greedy_golden(engine::LoadedModel& loaded, const json::Ob
     WEIR_ASSIGN(CaseResult result, run_prompt(loaded, *entry, options, sum));
     report.add(std::move(result));
   }
-  report.summary = {{"steps_compared", sum.compared}, {"steps_equal", sum.equal}, {"near_ties", sum.near_ties}, {"epsilon", greedy_epsilon(options)}};
+  report.summary = {
+      {"steps_compared", sum.compared}, {"steps_equal", sum.equal}, {"near_ties", sum.near_ties}, {"epsilon", greedy_epsilon(options)}};
   return report;
 }
 

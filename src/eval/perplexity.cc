@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/file_io.h"
-#include "engine/log_prob.h"
 #include "engine/runner.h"
+#include "sampling/logprobs.h"
 
 namespace weir::eval {
 namespace {
@@ -45,7 +45,7 @@ Status score_window(engine::Runner& runner, std::span<const TokenId> window, std
     WEIR_ASSIGN(const kernels::Matrix logits, runner.step(pieces));
     for (std::int64_t r = 0; scored && r < rows; ++r) {
       const auto row = logits.row_span(r);
-      sum.add(engine::log_sum_exp(row) - row[static_cast<std::size_t>(window[static_cast<std::size_t>(begin + r + 1)])]);
+      sum.add(sampling::log_sum_exp(row) - row[static_cast<std::size_t>(window[static_cast<std::size_t>(begin + r + 1)])]);
     }
     begin += rows;
   }
@@ -54,11 +54,14 @@ Status score_window(engine::Runner& runner, std::span<const TokenId> window, std
 }
 
 Status check(const engine::LoadedModel& loaded, std::span<const TokenId> ids, const PerplexityOptions& options) {
-  if (loaded.model->traits().encoder) return fail(ErrorCode::kUnsupported, "perplexity needs a model that predicts tokens; {} is an encoder", loaded.path.string());
-  if (options.context < 4 || options.context > 1 << 20) return fail(ErrorCode::kInvalidArgument, "--context must be between 4 and 1048576, not {}", options.context);
+  if (loaded.model->traits().encoder)
+    return fail(ErrorCode::kUnsupported, "perplexity needs a model that predicts tokens; {} is an encoder", loaded.path.string());
+  if (options.context < 4 || options.context > 1 << 20)
+    return fail(ErrorCode::kInvalidArgument, "--context must be between 4 and 1048576, not {}", options.context);
   if (options.chunk < 1) return fail(ErrorCode::kInvalidArgument, "--chunk must be at least 1");
   if (static_cast<std::int64_t>(ids.size()) < options.context)
-    return fail(ErrorCode::kInvalidArgument, "the text has {} tokens, one window needs {}: use a longer text or a smaller --context", ids.size(), options.context);
+    return fail(ErrorCode::kInvalidArgument, "the text has {} tokens, one window needs {}: use a longer text or a smaller --context",
+                ids.size(), options.context);
   return {};
 }
 
@@ -80,7 +83,8 @@ Result<PerplexityResult> measure_perplexity(engine::LoadedModel& loaded, std::sp
     window.assign(begin, begin + options.context);
     if (loaded.tokenizer && loaded.tokenizer->add_bos && loaded.tokenizer->bos) window.front() = *loaded.tokenizer->bos;
     WEIR_TRY(score_window(runner, window, first, options.chunk, sum));
-    if (progress && !progress(w + 1, windows, std::exp(sum.mean()))) return fail(ErrorCode::kCancelled, "stopped after {} of {} windows", w + 1, windows);
+    if (progress && !progress(w + 1, windows, std::exp(sum.mean())))
+      return fail(ErrorCode::kCancelled, "stopped after {} of {} windows", w + 1, windows);
   }
   return PerplexityResult{.perplexity = std::exp(sum.mean()),
                           .mean_nll = sum.mean(),

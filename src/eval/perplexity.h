@@ -13,15 +13,15 @@ namespace weir::eval {
 
 struct PerplexityOptions {
   std::int64_t context = 512;
-  std::int64_t windows = 0;      // 0 = all whole windows of the text
-  bool score_all = false;        // score every position of a window, not only its second half
-  std::int32_t chunk = 128;      // rows of a forward pass
+  std::int64_t windows = 0;  // 0 = all whole windows of the text
+  bool score_all = false;    // score every position of a window, not only its second half
+  std::int32_t chunk = 128;  // rows of a forward pass
 };
 
 struct PerplexityResult {
   double perplexity = 0;
   double mean_nll = 0;
-  double standard_error = 0;     // of the perplexity, from the spread of the NLLs
+  double standard_error = 0;  // of the perplexity, from the spread of the NLLs
   std::int64_t scored_tokens = 0;
   std::int64_t windows = 0;
   std::int64_t text_tokens = 0;

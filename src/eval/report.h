@@ -10,19 +10,19 @@
 namespace weir::eval {
 
 struct CaseResult {
-  std::string name;
+  std::string name = {};
   bool ok = true;
-  std::string detail;    // why it does not hold
-  json::Object figures;  // what was measured
+  std::string detail = {};    // why it does not hold
+  json::Object figures = {};  // what was measured
 };
 
 struct FileReport {
-  std::string file;
-  std::string format;         // "logits", "greedy", "architecture", "embedding", …
-  std::vector<CaseResult> cases;
-  json::Object summary;       // totals over the cases
-  bool ok = true;             // all cases and the totals hold
-  std::vector<std::string> problems;  // totals that do not hold
+  std::string file = {};
+  std::string format = {};  // "logits", "greedy", "architecture", "embedding", …
+  std::vector<CaseResult> cases = {};
+  json::Object summary = {};               // totals over the cases
+  bool ok = true;                          // all cases and the totals hold
+  std::vector<std::string> problems = {};  // totals that do not hold
 
   void add(CaseResult result) {
     ok = ok && result.ok;

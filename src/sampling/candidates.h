@@ -13,7 +13,7 @@
 namespace weir::sampling {
 
 struct Candidate {
-  float logit;         // after penalties and temperature
+  float logit;  // after penalties and temperature
   TokenId id;
   double probability;  // of the kept ones; set by normalize()
 };

@@ -29,7 +29,9 @@ TokenLogprobs token_logprobs(std::span<const float> logits, TokenId id, std::int
 
   // A heap of the best so far, the worst of them on top.
   const auto count = std::min(static_cast<std::size_t>(std::max(top_n, 0)), logits.size());
-  const auto better = [](const TokenLogprob& a, const TokenLogprob& b) { return a.logprob != b.logprob ? a.logprob > b.logprob : a.id < b.id; };
+  const auto better = [](const TokenLogprob& a, const TokenLogprob& b) {
+    return a.logprob != b.logprob ? a.logprob > b.logprob : a.id < b.id;
+  };
   for (std::size_t i = 0; i < logits.size() && count > 0; ++i) {
     const TokenLogprob entry{static_cast<TokenId>(i), logits[i]};
     if (result.top.size() == count) {

@@ -17,9 +17,9 @@ struct TokenLogprob {
 };
 
 struct TokenLogprobs {
-  TokenLogprob token;              // the one asked about
-  std::int64_t rank;               // 1 = the likeliest; ties share the lowest
-  std::vector<TokenLogprob> top;   // the likeliest n, best first; ties go to the lower id
+  TokenLogprob token;             // the one asked about
+  std::int64_t rank;              // 1 = the likeliest; ties share the lowest
+  std::vector<TokenLogprob> top;  // the likeliest n, best first; ties go to the lower id
 };
 
 // `id` must be within the logits.

@@ -23,7 +23,9 @@ Result<TokenId> greedy_choice(std::span<const float> logits) {
       choice = static_cast<TokenId>(i);
     }
   }
-  if (broken) return fail(ErrorCode::kInvalidArgument, "the model gave a logit that is not a number: its file is damaged or not meant for this arithmetic");
+  if (broken)
+    return fail(ErrorCode::kInvalidArgument,
+                "the model gave a logit that is not a number: its file is damaged or not meant for this arithmetic");
   if (choice < 0) return fail(ErrorCode::kInvalidArgument, "no token is left to choose from: the grammar or the logit biases exclude all");
   return choice;
 }
@@ -34,8 +36,8 @@ Sampler::Sampler(const SamplingParams& params, std::uint64_t sequence)
     : params_(params), seed_(params.seed ? *params.seed : fresh_seed()), sequence_(sequence) {}
 
 bool Sampler::changes_logits() const {
-  return !params_.logit_bias.empty() || params_.repetition_penalty != 1 || params_.frequency_penalty != 0 || params_.presence_penalty != 0 ||
-         !params_.greedy();
+  return !params_.logit_bias.empty() || params_.repetition_penalty != 1 || params_.frequency_penalty != 0 ||
+         params_.presence_penalty != 0 || !params_.greedy();
 }
 
 void Sampler::see_prompt(std::span<const TokenId> tokens) {

@@ -15,11 +15,13 @@ constexpr std::int32_t kMaxLogprobs = 1000;
 Status in_range(const char* name, double value, double low, double high, bool open_low = false) {
   const bool ok = (open_low ? value > low : value >= low) && value <= high;
   if (ok) return {};
-  return fail(ErrorCode::kInvalidArgument, "{} must be {} {} and at most {}, not {}", name, open_low ? "above" : "at least", low, high, value);
+  return fail(ErrorCode::kInvalidArgument, "{} must be {} {} and at most {}, not {}", name, open_low ? "above" : "at least", low, high,
+              value);
 }
 
 Status check_stops(const SamplingParams& params) {
-  if (params.stop.size() > kMaxStops) return fail(ErrorCode::kInvalidArgument, "stop has {} entries; {} are allowed", params.stop.size(), kMaxStops);
+  if (params.stop.size() > kMaxStops)
+    return fail(ErrorCode::kInvalidArgument, "stop has {} entries; {} are allowed", params.stop.size(), kMaxStops);
   for (const std::string& stop : params.stop) {
     if (stop.empty()) return fail(ErrorCode::kInvalidArgument, "stop holds an empty text, which would end every answer at once");
     if (stop.size() > kMaxStopBytes)

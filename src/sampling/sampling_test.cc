@@ -115,7 +115,8 @@ TEST(Filters, PartialSelectionKeepsWhatAFullSortWould) {
     for (float& v : logits) v = std::round(normal(random) * 8) / 8;  // many ties
     std::vector<TokenId> order(logits.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<TokenId>(i);
-    std::stable_sort(order.begin(), order.end(), [&](TokenId a, TokenId b) { return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](TokenId a, TokenId b) { return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)]; });
     const double sum = log_sum_exp(logits), mass = 0.05 + 0.045 * round;
     std::vector<TokenId> wanted;
     double reached = 0;
