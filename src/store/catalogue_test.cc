@@ -47,8 +47,7 @@ TEST(Catalogue, BuiltInEntriesAreEncryptedDescribedAndLicensed) {
     EXPECT_NE(model.description, "") << model.name;
     EXPECT_NE(model.licence, "") << model.name;
     EXPECT_EQ(model.name, lower_case(model.name));
-    for (const CatalogueFile& file : model.files)
-      EXPECT_TRUE(model.wheel || file.url.starts_with("https://huggingface.co/")) << file.url;
+    for (const CatalogueFile& file : model.files) EXPECT_TRUE(model.wheel || file.url.starts_with("https://huggingface.co/")) << file.url;
   }
 }
 
