@@ -13,7 +13,7 @@
 namespace weir::engine {
 namespace {
 
-constexpr std::size_t kGenerated = 12;
+constexpr std::size_t kGenerated = 5;
 
 struct Setting {
   int threads = 1;

@@ -2,6 +2,7 @@
 // Linear layers: all jobs of a call are cut into tasks of (job, outputs, rows) that run in one parallel region. A task
 // unpacks or widens a panel of weights once and uses it for all of its rows.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/cpu_backend_impl.h"
@@ -11,11 +12,23 @@ namespace {
 
 constexpr std::int64_t kTaskRows = 256;       // rows that share one unpacking of a panel
 constexpr std::int64_t kPanelInputs = 512;    // inputs of a panel held at once: 8 KiB of int8, in the first-level cache
+constexpr int kActivationBlock = 32;          // activations that share a scale
+constexpr double kOutlierFactor = 2;          // an outlier block's scale is above this times the root mean square of its row's scales
 constexpr std::int64_t kTaskWork = 96 << 10;  // multiply-adds that make a task worth its hand-over
+
+// Activations of a matrix as int8, and once more what int8 lost of its outlier blocks. A block whose largest magnitude is far
+// above those of its row's other blocks makes most of the row's rounding error; its residual is quantised too, as a block of
+// its own, and added after the panel's own sum. Which blocks those are depends on the row alone.
+struct QuantizedInput {
+  QuantizedRows rows;
+  QuantizedRows residuals;        // k = 32: entry e is one block; those of row r start at entry r · blocks
+  std::int32_t* count = nullptr;  // [rows]: outlier blocks of the row
+  std::int32_t* block = nullptr;  // as residuals: which block of the row it is, ascending
+};
 
 struct Task {
   const LinearJob* job;
-  const QuantizedRows* quantized;  // null: float arithmetic
+  const QuantizedInput* quantized;  // null: float arithmetic
   std::int64_t out_begin, out_end, row_begin, row_end;
 };
 
@@ -45,7 +58,7 @@ void write_dots(const LinearJob& job, const float* dots, std::int64_t out_begin,
   }
 }
 
-QuantizedRows allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch) {
+QuantizedRows allocate_rows(std::int64_t rows, std::int64_t k, Scratch& scratch) {
   return {.k = k,
           .q = scratch.take<std::int8_t>(rows * k),
           .scale = scratch.take<float>(rows * k / 32),
@@ -53,6 +66,59 @@ QuantizedRows allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scr
           .scaled_sum16 = scratch.take<float>(rows * k / 16),
           .sum32 = scratch.take<std::int32_t>(rows * k / 32),
           .sum16 = scratch.take<std::int32_t>(rows * k / 16)};
+}
+
+QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch) {
+  const std::int64_t blocks = k / kActivationBlock;
+  return {.rows = allocate_rows(rows, k, scratch),
+          .residuals = allocate_rows(rows * blocks, kActivationBlock, scratch),
+          .count = scratch.take<std::int32_t>(rows),
+          .block = scratch.take<std::int32_t>(rows * blocks)};
+}
+
+void quantize_input_row(const KernelTable& table, const float* x, std::int64_t row, const QuantizedInput& out) {
+  table.quantize_row(x, row, out.rows);
+  const std::int64_t blocks = out.rows.k / kActivationBlock;
+  const float* scale = out.rows.scale + row * blocks;
+  double squares = 0;
+  for (std::int64_t b = 0; b < blocks; ++b) squares += static_cast<double>(scale[b]) * scale[b];
+  const auto limit = static_cast<float>(kOutlierFactor * std::sqrt(squares / static_cast<double>(blocks)));
+  std::int32_t found = 0;
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    if (!(scale[b] > limit)) continue;
+    float residual[kActivationBlock];
+    const std::int64_t at = row * out.rows.k + b * kActivationBlock;
+    for (int i = 0; i < kActivationBlock; ++i)
+      residual[i] = x[b * kActivationBlock + i] - static_cast<float>(out.rows.q[at + i]) * scale[b];
+    const std::int64_t entry = row * blocks + found++;
+    table.quantize_row(residual, entry, out.residuals);
+    out.block[entry] = static_cast<std::int32_t>(b);
+  }
+  out.count[row] = found;
+}
+
+// One block's part of a panel.
+Panel panel_block(const Panel& panel, std::int64_t block) {
+  const std::int64_t groups = block * kActivationBlock / panel.traits.group * kPanelOuts;
+  return {.traits = panel.traits,
+          .k = kActivationBlock,
+          .q = panel.q + block * kActivationBlock * kPanelOuts,
+          .scale = panel.scale + groups,
+          .offset = panel.offset + groups};
+}
+
+// Adds the residuals of the outlier blocks among the panel's inputs [k_begin, k_begin + panel.k).
+void add_residuals(const KernelTable& table, const Panel& panel, const QuantizedInput& x, std::int64_t first_row, std::int64_t rows,
+                   std::int64_t k_begin, float* acc) {
+  const std::int64_t blocks = x.rows.k / kActivationBlock;
+  const std::int64_t first = k_begin / kActivationBlock, last = first + panel.k / kActivationBlock;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t start = (first_row + r) * blocks;
+    for (std::int64_t e = start; e < start + x.count[first_row + r] && x.block[e] < last; ++e) {
+      if (x.block[e] < first) continue;
+      table.panel_tile(panel_block(panel, x.block[e] - first), x.residuals, e, 1, 0, acc + r * kPanelOuts);
+    }
+  }
 }
 
 // Asks for the bytes of `outs` rows that the next panel reads. Rows lie apart, which no hardware prefetcher follows.
@@ -89,7 +155,8 @@ void run_int8(const KernelTable& table, const Task& t, Scratch& scratch) {
                        row_bytes(w.type, std::min(kPanelInputs, k)));
       }
       table.unpack_panel(w.type, w.bytes.data() + o * stride, stride, outs, begin, panel);
-      table.panel_tile(panel, *t.quantized, t.row_begin, static_cast<int>(rows), begin, acc);
+      table.panel_tile(panel, t.quantized->rows, t.row_begin, static_cast<int>(rows), begin, acc);
+      add_residuals(table, panel, *t.quantized, t.row_begin, rows, begin, acc);
     }
     write_dots(*t.job, acc, o, outs, t.row_begin, rows);
   }
@@ -147,8 +214,8 @@ bool same_matrix(ConstMatrix a, ConstMatrix b) { return a.data == b.data && a.ro
 void CpuBackend::linear(std::span<const LinearJob> jobs) {
   shared_.reset();
   const auto count = static_cast<std::int64_t>(jobs.size());
-  const auto** quantized = shared_.take<const QuantizedRows*>(count);
-  auto* inputs = shared_.take<QuantizedRows>(count);  // each distinct x once
+  const auto** quantized = shared_.take<const QuantizedInput*>(count);
+  auto* inputs = shared_.take<QuantizedInput>(count);  // each distinct x once
   auto* sources = shared_.take<ConstMatrix>(count);
   std::int64_t distinct = 0, work = 0, tasks = 0;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -167,7 +234,7 @@ void CpuBackend::linear(std::span<const LinearJob> jobs) {
     quantized[i] = &inputs[at - 1];
   }
   for (std::int64_t i = 0; i < distinct; ++i) {
-    for_rows(sources[i].rows, sources[i].cols, [&](std::int64_t row) { table_.quantize_row(sources[i].row(row), row, inputs[i]); });
+    for_rows(sources[i].rows, sources[i].cols, [&](std::int64_t row) { quantize_input_row(table_, sources[i].row(row), row, inputs[i]); });
   }
   for (const LinearJob& job : jobs) cut(job, work, pool_.size(), [&](auto...) { ++tasks; });
   auto* list = shared_.take<Task>(tasks);
