@@ -53,6 +53,20 @@ def emit(out, ctype, name, values, form="{}"):
     out.append("};")
 
 
+def new_ranges():
+    """(first, last, category) of what came after Python's own tables (Unicode 14 in Python 3.11)."""
+    ranges = []
+    for cp in range(LIMIT):
+        if ucd.category(chr(cp)) == unicodedata.category(chr(cp)):
+            continue
+        cat = category(cp)
+        if ranges and ranges[-1][1] == cp - 1 and ranges[-1][2] == cat:
+            ranges[-1][1] = cp
+        else:
+            ranges.append([cp, cp, cat])
+    return ranges
+
+
 def decompositions():
     """(code point, compatibility?, full expansion) of everything but Hangul syllables, sorted."""
     result = []
@@ -87,6 +101,10 @@ def main():
     index, values = two_stage([category(cp) for cp in range(LIMIT)])
     emit(out, "std::uint8_t" if max(index) < 256 else "std::uint16_t", "kCategoryIndex", index)
     emit(out, "std::uint8_t", "kCategoryValues", values)
+
+    out.append("// Characters that the PCRE2 of Debian 12 (Unicode 14) does not know.")
+    out.append("struct NewRange { char32_t first, last; std::uint8_t category; };")
+    emit(out, "NewRange", "kNewRanges", [f"{{{a:#x},{b:#x},{c}}}" for a, b, c in new_ranges()])
 
     index, values = two_stage([ucd.combining(chr(cp)) for cp in range(LIMIT)])
     emit(out, "std::uint8_t", "kCombiningIndex", index)
