@@ -17,6 +17,10 @@ done
 options=("-DWEIR_NATIVE_TEXT_OUT=$root/build/native-text" "$@")
 mkdir -p "$folder"
 
+# One build at a time in a folder; ninja itself does not look.
+exec 9>"$folder/lock"
+flock -n 9 || { say "Waiting for another build in ${folder#"$root"/}" && flock 9; }
+
 # A folder that was moved or made with other options is configured again; ninja itself sees changed CMake files.
 fingerprint="$root ${options[*]}"
 if [[ ! -e $folder/build.ninja || $(cat "$folder/configured_as" 2>/dev/null) != "$fingerprint" ]]; then
