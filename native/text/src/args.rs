@@ -26,14 +26,14 @@ impl<'a> Args<'a> {
         Ok(Args { positional, named })
     }
 
-    /// The argument, if given and not None.
+    /// The argument, if given and not None (or undefined).
     pub fn value(&self, index: usize, name: &str) -> Result<Option<Value>, Error> {
         let given = match (self.positional.get(index), &self.named) {
             (Some(value), _) => Some(value.clone()),
             (None, Some(named)) if named.has(name) => Some(named.get::<Value>(name)?),
             _ => None,
         };
-        Ok(given.filter(|v| !v.is_none()))
+        Ok(given.filter(|v| !v.is_none() && !v.is_undefined()))
     }
 
     pub fn text(&self, index: usize, name: &str) -> Result<Option<Value>, Error> {

@@ -29,7 +29,7 @@ fn code(kind: FailureKind) -> i32 {
         FailureKind::Raised => 2,
         FailureKind::Failed => 3,
         FailureKind::Unsupported => 4,
-        FailureKind::Limit => 5,
+        FailureKind::Limit | FailureKind::Deadline => 5,
         FailureKind::BadInput => 6,
         FailureKind::Panic => 7,
     }

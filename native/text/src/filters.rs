@@ -15,6 +15,7 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_filter("string", |value: &Value| repr::str(value).map(Value::from));
     env.add_filter("title", title);
     env.add_filter("indent", indent);
+    env.add_filter("trim", trim);
     env.add_filter("join", join);
     env.add_filter("int", int);
     env.add_filter("float", float);
@@ -54,6 +55,10 @@ fn title(value: &Value) -> Result<String, Error> {
         start = is_blank(c) || matches!(c, '-' | '(' | '{' | '[' | '<');
     }
     Ok(out)
+}
+
+fn trim(state: &State, value: &Value, chars: Option<Value>) -> Result<Value, Error> {
+    str_methods::call(state, &repr::str(value)?, "strip", &[chars.unwrap_or_default()])
 }
 
 fn indent(state: &State, value: &Value, args: Rest<Value>, named: Kwargs) -> Result<String, Error> {

@@ -7,6 +7,7 @@ mod clock;
 mod ffi;
 mod filters;
 mod json;
+mod limits;
 mod percent;
 mod python;
 mod repr;

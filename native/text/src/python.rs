@@ -27,6 +27,7 @@ pub fn install(env: &mut Environment<'static>) {
 
 fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
     let known = match value.kind() {
+        ValueKind::String if name == "format" => check_widths(value.as_str().unwrap_or_default()),
         ValueKind::String => str_methods::call(state, value.as_str().unwrap_or_default(), name, args),
         ValueKind::Seq => list_method(value, name, args),
         ValueKind::Map => dict_method(value, name, args),
@@ -71,4 +72,16 @@ fn number_method(number: &Value, name: &str, args: &[Value]) -> Result<Value, Er
         "is_integer" => Args::new(args, 0).map(|_| Value::from(repr::as_float(number).is_none_or(|f| f.fract() == 0.0))),
         _ => Err(Error::from(ErrorKind::UnknownMethod)),
     }
+}
+
+/// minijinja's format() makes fields of any width; here they have at most four digits.
+fn check_widths(format: &str) -> Result<Value, Error> {
+    let mut digits = 0;
+    for byte in format.bytes() {
+        digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
+        if digits > 4 && format.contains(':') {
+            return Err(bad_argument("a field width that is too large"));
+        }
+    }
+    Err(Error::from(ErrorKind::UnknownMethod)) // go on to minijinja's
 }

@@ -5,14 +5,16 @@
 //!   `{% with %}` … `{% endwith %}`, which open the same scope;
 //! - the first line end of a raw block stays;
 //! - `a % b`, which formats when `a` is a string, becomes `a|_percent(b)` (see percent.rs);
-//! - the escapes `\a`, `\v` and backslash newline in strings are written out.
+//! - the escapes `\a`, `\v` and backslash newline in strings are written out;
+//! - what a `{% set %}` keeps goes through `_bounded` (see limits.rs).
 //!
 //! Lines keep their numbers.
 
+use crate::limits::MAX_TAG_TOKENS;
 use crate::tokens::{scan_tag, Kind, Token};
 
-/// The prepared text.
-pub fn prepare(source: &str) -> String {
+/// The prepared text, or why it is refused.
+pub fn prepare(source: &str) -> Result<String, String> {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(source.len() + 64);
     let mut rest = source.as_str();
@@ -21,14 +23,14 @@ pub fn prepare(source: &str) -> String {
         rest = &rest[start..];
         let taken = match rest.as_bytes().get(1) {
             Some(b'#') => copy(&rest[..rest.find("#}").map_or(rest.len(), |end| end + 2)], &mut out),
-            Some(b'{') => tag(rest, "}}", &mut out),
-            Some(b'%') => tag(rest, "%}", &mut out),
+            Some(b'{') => tag(rest, "}}", &mut out)?,
+            Some(b'%') => tag(rest, "%}", &mut out)?,
             _ => copy(&rest[..1], &mut out),
         };
         rest = &rest[taken..];
     }
     out.push_str(rest);
-    out
+    Ok(out)
 }
 
 fn copy(text: &str, out: &mut String) -> usize {
@@ -37,22 +39,28 @@ fn copy(text: &str, out: &mut String) -> usize {
 }
 
 /// Copies a tag with its changes; the length that was read.
-fn tag(text: &str, end: &str, out: &mut String) -> usize {
+fn tag(text: &str, end: &str, out: &mut String) -> Result<usize, String> {
     let Some((tokens, size)) = scan_tag(text, end) else {
-        return copy(text, out); // never closed: minijinja says where
+        return Ok(copy(text, out)); // never closed: minijinja says where
     };
+    if tokens.len() > MAX_TAG_TOKENS {
+        return Err(format!("a tag of {} tokens, more than {MAX_TAG_TOKENS}", tokens.len()));
+    }
     let tag = &text[..size];
     if let ("%}", [only]) = (end, tokens.as_slice()) {
         match only.text(tag) {
-            "raw" => return raw_block(text, size, out),
-            "generation" => return rename(tag, only, "with", out),
-            "endgeneration" => return rename(tag, only, "endwith", out),
+            "raw" => return Ok(raw_block(text, size, out)),
+            "generation" => return Ok(rename(tag, only, "with", out)),
+            "endgeneration" => return Ok(rename(tag, only, "endwith", out)),
             _ => {}
         }
     }
     let mut edits = Vec::new();
     percent_edits(tag, &tokens, &mut edits);
     escape_edits(tag, &tokens, &mut edits);
+    if end == "%}" {
+        set_edits(tag, &tokens, &mut edits);
+    }
     edits.sort_by_key(|edit| edit.at);
     let mut at = 0;
     for edit in edits {
@@ -61,7 +69,7 @@ fn tag(text: &str, end: &str, out: &mut String) -> usize {
         at = edit.at + edit.remove;
     }
     out.push_str(&tag[at..]);
-    size
+    Ok(size)
 }
 
 fn rename(tag: &str, name: &Token, new: &str, out: &mut String) -> usize {
@@ -118,6 +126,20 @@ fn escape_edits(tag: &str, tokens: &[Token], edits: &mut Vec<Edit>) {
             at += 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8);
         }
     }
+}
+
+/// The value of `set … = value` is checked. Edits at the same place stay in the order in which they were made: this comes last.
+fn set_edits(tag: &str, tokens: &[Token], edits: &mut Vec<Edit>) {
+    let Some((Token { kind: Kind::Word, .. }, rest)) = tokens.split_first() else { return };
+    if tokens[0].text(tag) != "set" {
+        return;
+    }
+    let equals = rest.iter().position(|t| t.kind == Kind::Operator && t.text(tag) == "=");
+    let Some((target, [_, value @ ..])) = equals.map(|at| rest.split_at(at)) else { return };
+    let (Some(first), Some(last)) = (value.first(), value.last()) else { return };
+    let attribute = target.iter().any(|t| t.text(tag) == ".");
+    edits.push(Edit { at: first.start, remove: 0, insert: "(" });
+    edits.push(Edit { at: last.end, remove: 0, insert: if attribute { ")|_bounded_attribute" } else { ")|_bounded" } });
 }
 
 /// The `%` operators become calls. One that follows `*`, `/`, `//` or `**` in the same term stays: its left side is a number.
@@ -201,7 +223,9 @@ fn closing(tokens: &[Token], open: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    fn prepare(source: &str) -> String {
+        super::prepare(source).unwrap()
+    }
 
     #[test]
     fn line_ends_become_newlines() {
@@ -220,7 +244,7 @@ mod tests {
             "{# {% generation %} #}",
             "{% raw +%}{% generation %}{% endraw %}",
             "{{ '{% generation %}' }}",
-            "{% set generation = 1 %}",
+            "{% set generation %}",
             "{% generation",
             "{",
             "{{ {'a': {}} }}{% generation_x %}",
@@ -246,6 +270,21 @@ mod tests {
         ] {
             assert_eq!(prepare(text), expected);
         }
+    }
+
+    #[test]
+    fn what_is_kept_is_checked() {
+        for (text, expected) in [
+            ("{% set x = [1] %}", "{% set x = ([1])|_bounded %}"),
+            ("{%- set ns.x = a % b -%}", "{%- set ns.x = (a |_percent( b))|_bounded_attribute -%}"),
+            ("{% set a, b = 1, f(c=2) %}", "{% set a, b = (1, f(c=2))|_bounded %}"),
+            ("{% set x %}", "{% set x %}"),
+            ("{% set x | upper %}", "{% set x | upper %}"),
+            ("{{ set = 1 }}", "{{ set = 1 }}"),
+        ] {
+            assert_eq!(prepare(text), expected);
+        }
+        assert!(super::prepare(&format!("{{{{ {} }}}}", "1+".repeat(2000))).is_err());
     }
 
     #[test]

@@ -7,8 +7,9 @@ use minijinja::value::{Tuple, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
 pub fn call(state: &State, text: &str, method: &str, args: &[Value]) -> Result<Value, Error> {
+    charge(state, text.len())?;
     match method {
-        "strip" | "lstrip" | "rstrip" => strip(text, method, args),
+        "strip" | "lstrip" | "rstrip" => strip(state, text, method, args),
         "split" | "rsplit" => split(text, method == "rsplit", args),
         "splitlines" => splitlines(text, args),
         "partition" | "rpartition" => partition(text, method == "rpartition", args),
@@ -38,9 +39,10 @@ fn charge(state: &State, bytes: usize) -> Result<(), Error> {
     state.consume_fuel(bytes as u64 / 64)
 }
 
-fn strip(text: &str, method: &str, args: &[Value]) -> Result<Value, Error> {
+fn strip(state: &State, text: &str, method: &str, args: &[Value]) -> Result<Value, Error> {
     let args = Args::new(args, 1)?;
     let chars = args.text(0, "chars")?;
+    charge(state, text.len().saturating_mul(chars.as_ref().and_then(Value::len).unwrap_or(0)) / 16)?;
     let drop = |c: char| match chars.as_ref().and_then(|v| v.as_str()) {
         Some(set) => set.contains(c),
         None => is_blank(c),

@@ -2,11 +2,13 @@
 //! One compiled chat template in an environment set up as transformers sets up Jinja2. Templates come with models, so they are
 //! not trusted: work, memory, nesting and output are bounded, and every failure is a value.
 
-use crate::{clock, filters, json, python, source};
+use crate::{clock, filters, json, limits, python, source};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
@@ -15,6 +17,7 @@ pub enum FailureKind {
     Failed,
     Unsupported,
     Limit,
+    Deadline,
     BadInput,
     Panic,
 }
@@ -30,62 +33,76 @@ impl Failure {
         Failure { kind: FailureKind::BadInput, message }
     }
 
+    pub fn limit(message: String) -> Failure {
+        Failure { kind: FailureKind::Limit, message }
+    }
+
     pub fn panic() -> Failure {
         Failure { kind: FailureKind::Panic, message: "the template engine failed on this template".into() }
     }
 }
 
 const NAME: &str = "chat";
-const MAX_SOURCE_BYTES: usize = 4 << 20;
-const MAX_OUTPUT_BYTES: usize = 64 << 20;
-/// An instruction costs about one unit, and so do 64 bytes of data. The largest templates known spend about 20,000 for ten
-/// messages; a context brings its own allowance, so that long conversations with many tools pass.
-const FUEL: u64 = 2_000_000;
-const FUEL_PER_CONTEXT_BYTE: u64 = 4;
-const MAX_RECURSION: usize = 200;
 
 pub struct Template {
     name: String,
-    environment: Environment<'static>,
+    environment: Arc<Environment<'static>>,
+    missed_deadline: AtomicBool,
 }
 
 impl Template {
     pub fn compile(text: &str, name: &str) -> Result<Template, Failure> {
-        if text.len() > MAX_SOURCE_BYTES {
-            return Err(Failure {
-                kind: FailureKind::Limit,
-                message: format!("{name}: a template of {} bytes, more than {MAX_SOURCE_BYTES}", text.len()),
-            });
-        }
-        let mut environment = environment().map_err(|e| failure(&e, name))?;
-        environment.add_template_owned(NAME, source::prepare(text)).map_err(|e| failure(&e, name))?;
-        Ok(Template { name: name.into(), environment })
+        limits::check_source(text).map_err(|e| Failure::limit(format!("template {name}: {e}")))?;
+        let (text, name) = (text.to_string(), name.to_string());
+        limits::guarded(move || {
+            let source = source::prepare(&text).map_err(|e| Failure::limit(format!("template {name}: {e}")))?;
+            let mut environment = environment().map_err(|e| failure(&e, &name))?;
+            environment.add_template_owned(NAME, source).map_err(|e| failure(&e, &name))?;
+            Ok(Template { name, environment: Arc::new(environment), missed_deadline: AtomicBool::new(false) })
+        })
     }
 
     pub fn render(&self, context: &str, unix_seconds: i64) -> Result<String, Failure> {
+        if self.missed_deadline.load(Ordering::Relaxed) {
+            return Err(Failure::limit(format!("template {}: an earlier rendering took too long", self.name)));
+        }
         let members = json::parse(context).map_err(|e| Failure::bad_input(format!("the context of {}: {e}", self.name)))?;
-        let clock = Value::from_function(move |format: &str| clock::strftime(format, unix_seconds));
-        let root = minijinja::context! { strftime_now => clock, ..members };
-        let mut environment = self.environment.clone();
-        environment.set_fuel(Some(FUEL + FUEL_PER_CONTEXT_BYTE * context.len() as u64));
-        let mut out = Bounded(Vec::new());
-        let rendered = environment.get_template(NAME).and_then(|t| t.render_captured_to(root, &mut out).map(drop));
-        rendered.map_err(|e| failure(&e, &self.name))?;
-        String::from_utf8(out.0).map_err(|_| Failure::panic())
+        let fuel = limits::FUEL + limits::FUEL_PER_CONTEXT_BYTE * context.len() as u64;
+        let (name, environment) = (self.name.clone(), self.environment.clone());
+        let rendered = limits::guarded(move || render(&environment, members, unix_seconds, fuel).map_err(|e| failure(&e, &name)));
+        if rendered.as_ref().is_err_and(|e| e.kind == FailureKind::Deadline) {
+            self.missed_deadline.store(true, Ordering::Relaxed);
+        }
+        rendered
     }
+}
+
+fn render(environment: &Environment<'static>, members: Value, unix_seconds: i64, fuel: u64) -> Result<String, Error> {
+    let clock = Value::from_function(move |state: &State, format: &str| -> Result<String, Error> {
+        state.consume_fuel(format.len() as u64)?;
+        Ok(clock::strftime(format, unix_seconds))
+    });
+    let root = minijinja::context! { strftime_now => clock, ..members };
+    let mut environment = environment.clone();
+    environment.set_fuel(Some(fuel));
+    let mut out = Bounded(Vec::new());
+    environment.get_template(NAME)?.render_captured_to(root, &mut out)?;
+    String::from_utf8(out.0).map_err(|_| Error::new(ErrorKind::WriteFailure, "the output is not UTF-8"))
 }
 
 fn environment() -> Result<Environment<'static>, Error> {
     let mut env = Environment::new();
     env.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     env.set_auto_escape_callback(|_| AutoEscape::None);
-    env.set_recursion_limit(MAX_RECURSION);
+    env.set_recursion_limit(limits::MAX_RECURSION);
     env.add_function("raise_exception", |message: Value| -> Result<Value, Error> {
         let message = crate::repr::str(&message)?;
         Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
     });
     env.remove_global("debug");
     env.add_function("dict", filters::dict);
+    env.add_filter("_bounded", limits::bounded);
+    env.add_filter("_bounded_attribute", limits::bounded_attribute);
     filters::install(&mut env);
     python::install(&mut env);
     Ok(env)
@@ -148,7 +165,7 @@ struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_OUTPUT_BYTES {
+        if self.0.len() + bytes.len() > limits::MAX_OUTPUT_BYTES {
             return Err(io::Error::other("more than 64 MiB of output"));
         }
         self.0.extend_from_slice(bytes);
