@@ -40,6 +40,7 @@ std::vector<TokenId> CoreTokenizer::encode(std::string_view text, const EncodeOp
 void CoreTokenizer::encode_text(std::string_view text, bool parse_special, Scratch& scratch, std::vector<TokenId>& out) const {
   SpecialTokens::Search search(parse_special ? parts_.special : parts_.plain, text, parse_special);
   Stretch stretch;
+  stretch.parse_special = parse_special;
   std::size_t done = 0;
   const auto encode_until = [&](std::size_t end) {
     stretch.text = text.substr(done, end - done);

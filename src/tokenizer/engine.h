@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tokenizer/bpe.h"
+#include "tokenizer/json_pre_tokenizer.h"
 #include "tokenizer/scanner.h"
 #include "tokenizer/unigram.h"
 
@@ -18,6 +19,7 @@ struct Stretch {
   std::string_view text;       // valid UTF-8, not empty
   bool first = true;           // at the start of the whole text
   bool after_special = false;  // behind a special token
+  bool parse_special = false;  // special tokens written in it become their ids
 };
 
 // Buffers that a call borrows from the tokenizer, so that encoding allocates nothing once they have grown.
@@ -26,6 +28,7 @@ struct Scratch {
   PieceEnds ends, other_ends;
   BpeScratch bpe;
   Unigram::Lattice lattice;
+  Pieces pieces;
 };
 
 class Engine {

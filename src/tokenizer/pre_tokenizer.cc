@@ -40,6 +40,12 @@ Result<PreTokenizer> PreTokenizer::named(std::string_view name) {
   return result;
 }
 
+std::vector<std::string_view> PreTokenizer::names() {
+  std::vector<std::string_view> names;
+  for (const NamedPreTokenizer& named : named_pre_tokenizers()) names.push_back(named.name);
+  return names;
+}
+
 void PreTokenizer::split(std::string_view text, PieceEnds& ends, PieceEnds& scratch) const {
   ends.clear();
   if (text.empty()) return;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Oniguruma's syntax (Ruby) into PCRE2's. Unicode sets are spelt out, since the two libraries disagree on \s, \w and \h, and
 // an older PCRE2 lacks the characters of newer Unicode versions.
+#include <fmt/core.h>
+
 #include <string>
 
 #include "tokenizer/regex.h"
+#include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
 
 namespace weir::tokenizer {
@@ -11,7 +14,20 @@ namespace {
 
 // Bodies of character classes.
 constexpr std::string_view kWhiteSpace = R"(\p{Z}\x09-\x0d\x{85})";
-constexpr std::string_view kWord = R"(\p{L}\p{M}\p{N}\p{Pc})";
+
+std::string property_body(std::string_view name) {
+  std::string body = fmt::format("\\p{{{}}}", name);
+  if (name == "Han") return body + R"(\x{31350}-\x{323af}\x{2ebf0}-\x{2ee5d})";
+  return name.size() <= 2 ? body + newer_than_pcre2(name) : body;
+}
+
+// is_regex_word() as a class.
+const std::string& word_body() {
+  static const std::string body =
+      property_body("L") + property_body("M") + property_body("Nd") + property_body("Nl") + property_body("Pc") +
+      R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+  return body;
+}
 
 class Translator {
  public:
@@ -103,10 +119,10 @@ class Translator {
     switch (peek(1)) {
       case 's': return set(kWhiteSpace, false);
       case 'S': return set(kWhiteSpace, true);
-      case 'w': return set(kWord, false);
-      case 'W': return set(kWord, true);
-      case 'd': return set(R"(\p{Nd})", false);
-      case 'D': return set(R"(\p{Nd})", true);
+      case 'w': return set(word_body(), false);
+      case 'W': return set(word_body(), true);
+      case 'd': return set(property_body("Nd"), false);
+      case 'D': return set(property_body("Nd"), true);
       case 'h': return set("0-9A-Fa-f", false);
       case 'H': return set("0-9A-Fa-f", true);
       case 'b': return border(true);
@@ -128,7 +144,7 @@ class Translator {
     return {};
   }
   Status border(bool positive) {
-    const std::string in = "[" + std::string(kWord) + "]";
+    const std::string in = "[" + word_body() + "]";
     out_ += positive ? "(?:(?<=" + in + ")(?!" + in + ")|(?<!" + in + ")(?=" + in + "))"
                      : "(?:(?<=" + in + ")(?=" + in + ")|(?<!" + in + ")(?!" + in + "))";
     at_ += 2;
@@ -194,10 +210,12 @@ class Translator {
     }
     if (name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != std::string_view::npos)
       return unsupported("this property");
-    out_ += negated ? "\\P{" : "\\p{";
-    out_ += name;
-    out_ += '}';
     at_ = close + 1;
+    if (negated && depth_ > 0) {  // the few newest characters are not taken out again
+      out_ += fmt::format("\\P{{{}}}", name);
+    } else {
+      out_ += depth_ > 0 ? property_body(name) : fmt::format("[{}{}]", negated ? "^" : "", property_body(name));
+    }
     return {};
   }
 
@@ -229,8 +247,8 @@ class Translator {
   Status escape_inside() {
     switch (peek(1)) {
       case 's': return inside(kWhiteSpace);
-      case 'w': return inside(kWord);
-      case 'd': return inside(R"(\p{Nd})");
+      case 'w': return inside(word_body());
+      case 'd': return inside(property_body("Nd"));
       case 'D': return inside(R"(\P{Nd})");
       case 'h': return inside("0-9A-Fa-f");
       case 'b': return inside("\\x08");

@@ -210,7 +210,7 @@ void scan_groups(std::string_view input, ScannerFamily family, std::size_t base,
     }
     std::size_t end = at, digits = 0;
     for (; end < input.size() && is_digit(end); end += utf8_length(input[end])) ++digits;
-    const bool at_word_end = end == input.size() || !is_word(code_of_valid_utf8(input.data() + end));
+    const bool at_word_end = end == input.size() || !is_regex_word(code_of_valid_utf8(input.data() + end));
     if (family == ScannerFamily::kDigitGroups3AtWordEnd && !at_word_end) {
       at = end;
       continue;

@@ -2,6 +2,8 @@
 // Two-stage tables for what every character needs, sorted tables and binary search for what few need.
 #include "tokenizer/unicode.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 
@@ -102,11 +104,28 @@ Category category(char32_t code) {
 }
 
 // The ranges are the symbols that are Alphabetic.
-bool is_word(char32_t code) {
+bool is_regex_word(char32_t code) {
   const Category c = category(code);
-  return (kClassesOfCategory[static_cast<int>(c)] & (kLetter | kMark)) || c == Category::kNd || c == Category::kNl || c == Category::kPc ||
-         (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) || (code >= 0x1F150 && code <= 0x1F169) ||
+  if (kClassesOfCategory[static_cast<int>(c)] & (kLetter | kMark)) return true;
+  if (c == Category::kNd || c == Category::kNl || c == Category::kPc) return true;
+  if (c == Category::kNo) return code < 0x100;
+  return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) || (code >= 0x1F150 && code <= 0x1F169) ||
          (code >= 0x1F170 && code <= 0x1F189);
+}
+
+bool is_word(char32_t code) {
+  if (code == 0x200C || code == 0x200D) return true;
+  return is_regex_word(code) && category(code) != Category::kNo;
+}
+
+std::string newer_than_pcre2(std::string_view name) {
+  constexpr std::string_view kNames = "LuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCoCn";
+  std::string ranges;
+  for (const NewRange& range : kNewRanges) {
+    if (!kNames.substr(std::size_t{range.category} * 2, 2).starts_with(name)) continue;
+    ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", static_cast<unsigned>(range.first), static_cast<unsigned>(range.last));
+  }
+  return ranges;
 }
 
 void append_lower(char32_t code, std::u32string& out) {

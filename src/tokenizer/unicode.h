@@ -45,6 +45,9 @@ enum class Category : std::uint8_t {
 
 Category category(char32_t code);
 
+// The characters of a category ("L", "Nd", …) that PCRE2 does not know yet, as ranges of a character class in its syntax.
+std::string newer_than_pcre2(std::string_view category);
+
 // Classes that regular expressions of tokenisers name, as bits.
 enum : std::uint8_t {
   kLetter = 1,        // \p{L}
@@ -90,7 +93,8 @@ inline constexpr std::uint8_t kClassesOfCategory[] = {kLetter | kUpperLike,
 
 inline std::uint8_t classes(char32_t code) { return kClassesOfCategory[static_cast<int>(category(code))]; }
 inline bool is_space(char32_t code) { return classes(code) & kSpace; }
-bool is_word(char32_t code);  // \w: Alphabetic, M, Nd, Pc
+bool is_word(char32_t code);        // \w of Rust's expressions: Alphabetic, M, Nd, Pc and the joiners
+bool is_regex_word(char32_t code);  // \w of Oniguruma: without the joiners, but with the numbers of Latin-1
 
 // Appends the lower case of a character (two characters for U+0130).
 void append_lower(char32_t code, std::u32string& out);
