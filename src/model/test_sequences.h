@@ -69,7 +69,13 @@ class TestSequences {
     return all;
   }
 
-  SequenceMemory& memory() { return *memory_; }
+  // `to` becomes what `from` is.
+  void fork(std::int32_t from, std::int32_t to) {
+    const auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
+    for (std::size_t i = 0; i < blocks_[a].size(); ++i) memory_->copy_block(blocks_[a][i], blocks_[b][i]);
+    memory_->copy_state(StateSlot(from), StateSlot(to));
+    lengths_[b] = lengths_[a];
+  }
 
  private:
   Model& model_;
