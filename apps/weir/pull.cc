@@ -38,8 +38,7 @@ Status pull_all(const PullVerb& verb) {
       object["path"] = store.path_of(model).string();
       fmt::print("{}\n", boost::json::serialize(object));
     } else {
-      fmt::print("{} is ready ({}, {}): weir run {}\n", model.name, format_bytes(model.manifest.total_size()), verification(model.manifest),
-                 model.name);
+      fmt::print("{} is ready: {}, {}\n", model.name, format_bytes(model.manifest.total_size()), verification(model.manifest));
     }
   }
   return {};

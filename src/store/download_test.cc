@@ -179,7 +179,7 @@ TEST(Download, StalledTransferIsGivenUpAndContinued) {
   bench.limits.timeouts.stall = std::chrono::milliseconds(500);
   ASSERT_EQ(bench.failure(), "");
   EXPECT_EQ(bench.content(), body());
-  EXPECT_EQ(server.requests().size(), 2u);
+  EXPECT_EQ(server.requests().at(1).header("range"), "bytes=1000000-");
 }
 
 TEST(Download, ServerThatNeverAnswersIsADeadline) {
@@ -194,16 +194,16 @@ TEST(Download, ServerThatNeverAnswersIsADeadline) {
 }
 
 TEST(Download, SlowButSteadyTransferSucceeds) {
-  const std::string content = sample_content(40);
+  const std::string content = sample_content(80);
   TestServer server([&](const ServedRequest&, ServedConnection& connection) {
-    connection.head("200 OK", {"Content-Length: 40"});
+    connection.head("200 OK", {"Content-Length: 80"});
     for (char c : content) {
       connection.send({&c, 1});
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   });
   DownloadBench bench(server.url("/file"));
-  bench.limits.timeouts.stall = std::chrono::milliseconds(1500);  // less than the whole takes
+  bench.limits.timeouts.stall = std::chrono::milliseconds(3000);  // less than the whole takes
   ASSERT_EQ(bench.failure(), "");
   EXPECT_EQ(bench.content(), content);
   EXPECT_EQ(server.requests().size(), 1u);

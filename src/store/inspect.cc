@@ -22,6 +22,7 @@ json::Value json_of(const std::string& value) { return json::Value(value); }
 
 std::string text_of(const json::Value& value) {
   if (value.is_string()) return printable(value.get_string(), kShownText);
+  if (value.is_double()) return fmt::format("{:.7g}", value.get_double());  // as exact as the 32-bit number in the file
   return printable(boost::json::serialize(value), kShownText);
 }
 
@@ -31,10 +32,8 @@ MetadataItem array_item(const Array& array) {
   const std::size_t shown = array.size() <= kWholeArray ? array.size() : kShownElements;
   json::Array first;
   for (std::size_t i = 0; i < shown; ++i) first.push_back(json_of(static_cast<typename Array::value_type>(array[i])));
-  item.text = fmt::format("{} of ", array.size());
   for (std::size_t i = 0; i < shown && i < kShownElements; ++i) item.text += (i ? ", " : "") + text_of(first[i]);
-  if (array.size() > kShownElements) item.text += ", …";
-  if (array.empty()) item.text = "empty";
+  if (array.size() > kShownElements) item.text += fmt::format(", … ({} in all)", array.size());
   if (array.size() <= kWholeArray)
     item.value = std::move(first);
   else

@@ -29,7 +29,8 @@ TEST(InspectModel, DescribesAGgufFile) {
   const MetadataItem* tokens = find(*model, "tokenizer.ggml.tokens");
   ASSERT_TRUE(tokens);
   EXPECT_EQ(tokens->value.as_object().at("count").as_uint64(), 49152u);
-  EXPECT_LT(tokens->text.size(), 200u);
+  EXPECT_EQ(tokens->text, "<|endoftext|>, <|im_start|>, <|im_end|>, <repo_name>, <reponame>, <file_sep>, … (49152 in all)");
+  EXPECT_EQ(find(*model, "llama.attention.layer_norm_rms_epsilon")->text, "1e-05");
 }
 
 TEST(InspectModel, DescribesAFolder) {

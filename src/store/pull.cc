@@ -41,7 +41,7 @@ Status make_folder(const fs::path& folder) {
 class Pull {
  public:
   Pull(const Store& store, Recipe recipe, const PullOptions& options, const Watcher& watcher)
-      : store_(store), recipe_(std::move(recipe)), options_(options), watcher_(watcher), folder_(store.folder(recipe_.entry.name)) {}
+      : recipe_(std::move(recipe)), options_(options), watcher_(watcher), folder_(store.folder(recipe_.entry.name)) {}
 
   Status run(const Manifest& before);
 
@@ -57,7 +57,6 @@ class Pull {
   Status fetch_folder(const HuggingFaceName& hf);
   Result<std::vector<std::string>> weight_files(const HuggingFaceName& hf);
 
-  const Store& store_;
   Recipe recipe_;
   const PullOptions& options_;
   const Watcher& watcher_;
