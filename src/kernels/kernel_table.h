@@ -137,6 +137,8 @@ struct KernelTable {
   // Fills the panel from `outs` rows (the last one repeated up to kPanelOuts), inputs [k_begin, k_begin + panel.k); both are
   // multiples of the type's block size.
   void (*unpack_panel)(DType type, const std::byte* w, std::int64_t w_stride, int outs, std::int64_t k_begin, const Panel& panel);
+  // The same from a packed panel of `k` inputs (packed_panels.h): inputs [k_begin, k_begin + panel.k).
+  void (*expand_panel)(DType type, const std::byte* packed, std::int64_t k, std::int64_t k_begin, const Panel& panel);
   // acc[r · kPanelOuts + o] continues over the panel's inputs, for rows [first_row, first_row + rows).
   void (*panel_tile)(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc);
 

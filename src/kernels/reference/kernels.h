@@ -13,6 +13,7 @@ void float_tile(const FloatTile& tile);
 void column_tile(const ColumnTile& tile);
 void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out);
 void unpack_panel(DType type, const std::byte* w, std::int64_t w_stride, int outs, std::int64_t k_begin, const Panel& panel);
+void expand_panel(DType type, const std::byte* packed, std::int64_t k, std::int64_t k_begin, const Panel& panel);
 void panel_tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc);
 
 void rms_norm(const NormRow& row);

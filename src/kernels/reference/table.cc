@@ -13,6 +13,7 @@ const KernelTable& reference_table() {
       .column_tile = reference::column_tile,
       .quantize_row = reference::quantize_row,
       .unpack_panel = reference::unpack_panel,
+      .expand_panel = reference::expand_panel,
       .panel_tile = reference::panel_tile,
       .rms_norm = reference::rms_norm,
       .layer_norm = reference::layer_norm,

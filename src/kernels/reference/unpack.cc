@@ -66,8 +66,7 @@ void unpack(const BlockIQ4_NL& b, UnpackedBlock& out) {
 
 void unpack(const BlockMXFP4& b, UnpackedBlock& out) {
   split_halves(b.qs, out.q, kMXFP4);
-  // 2^(e - 128): the exponent byte scales by 2^(e - 127), the table is doubled. The two smallest are subnormal floats.
-  out.scale[0] = std::bit_cast<float>(b.e < 2 ? 0x00200000u << b.e : static_cast<std::uint32_t>(b.e - 1) << 23);
+  out.scale[0] = mxfp4_scale(b.e);
 }
 
 void unpack(const BlockQ2_K& b, UnpackedBlock& out) {
@@ -151,6 +150,9 @@ QuantTraits quant_traits(DType type) {
   }
   WEIR_CHECK(false, "{} is not a quantised type", dtype_name(type));
 }
+
+// The two smallest are subnormal floats.
+float mxfp4_scale(std::uint8_t e) { return std::bit_cast<float>(e < 2 ? 0x00200000u << e : static_cast<std::uint32_t>(e - 1) << 23); }
 
 void unpack_block(DType type, const std::byte* block, UnpackedBlock& out) {
   for (float& offset : out.offset) offset = 0;

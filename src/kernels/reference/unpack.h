@@ -24,6 +24,9 @@ struct UnpackedBlock {
 };
 
 QuantTraits quant_traits(DType type);
+
+// 2^(e - 128), which scales MXFP4's doubled values.
+float mxfp4_scale(std::uint8_t e);
 void unpack_block(DType type, const std::byte* block, UnpackedBlock& out);
 
 }  // namespace weir::kernels
