@@ -142,6 +142,11 @@ struct KernelTable {
   // acc[r · kPanelOuts + o] continues over the panel's inputs, for rows [first_row, first_row + rows).
   void (*panel_tile)(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc);
 
+  // The panel's weights as floats, [k][kPanelOuts].
+  void (*widen_panel)(const Panel& panel, float* wide);
+  // acc[r][k % 4][o] += x[r][k] · wide[k][o] over the k inputs, in order; x rows are x_stride floats apart.
+  void (*wide_tile)(const float* wide, std::int64_t k, const float* x, std::int64_t x_stride, int rows, float* acc);
+
   // Element by element, and whole rows.
   void (*rms_norm)(const NormRow& row);
   void (*layer_norm)(const NormRow& row);

@@ -13,8 +13,8 @@
 namespace weir::kernels {
 namespace {
 
-constexpr int kLine = 64;        // bytes of a line: one quad at 8 bits
-constexpr int kBlockInputs = 32; // inputs of 8 quads
+constexpr int kLine = 64;         // bytes of a line: one quad at 8 bits
+constexpr int kBlockInputs = 32;  // inputs of 8 quads
 constexpr std::int64_t kSuper = 256;
 
 std::int64_t padded(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
@@ -124,7 +124,8 @@ float half_at(const std::byte* halves, int which, int o) {
 }
 
 // Scale and offset of group `g` of a block, as unpack_block computes them.
-void expand_scale(PackedScales scales, const std::byte* halves, const std::byte* groups, int g, int count, int o, float& scale, float& offset) {
+void expand_scale(PackedScales scales, const std::byte* halves, const std::byte* groups, int g, int count, int o, float& scale,
+                  float& offset) {
   const auto byte = [&](int at) { return static_cast<int>(groups[at * kPanelOuts + o]); };
   offset = 0;
   switch (scales) {
@@ -172,10 +173,12 @@ PackedPanelShape packed_panel_shape(DType type, std::int64_t k) {
   const PackedTraits t = packed_traits(type);
   const std::int64_t lines = k / kBlockInputs * kLine, blocks = k / dtype_info(type).block_size;
   PackedPanelShape shape;
+  shape.half_bytes = half_bytes(t.scales);
+  shape.group_bytes = group_bytes(type, t.scales);
   shape.high = lines * t.low_bits;
   shape.scales = shape.high + lines * t.high_bits;
-  shape.groups = shape.scales + padded(blocks * half_bytes(t.scales));
-  shape.bytes = shape.groups + padded(blocks * group_bytes(type, t.scales));
+  shape.groups = shape.scales + padded(blocks * shape.half_bytes);
+  shape.bytes = shape.groups + padded(blocks * shape.group_bytes);
   return shape;
 }
 
@@ -190,13 +193,12 @@ void pack_panel(const TensorView& view, std::int64_t first_out, std::byte* out) 
   const DTypeInfo& info = dtype_info(type);
   const PackedPanelShape shape = packed_panel_shape(type, view.cols());
   std::memset(out, 0, static_cast<std::size_t>(shape.bytes));
-  const std::int64_t halves = half_bytes(t.scales), groups = group_bytes(type, t.scales);
   UnpackedBlock unpacked;
   for (int o = 0; o < kPanelOuts; ++o) {
     const std::byte* row = view.bytes.data() + std::min(first_out + o, view.rows() - 1) * view.bytes_per_row();
     for (std::int64_t b = 0; b < view.cols() / info.block_size; ++b) {
       const std::byte* block = row + b * info.block_bytes;
-      pack_scales(type, block, {out + shape.scales + b * halves, out + shape.groups + b * groups, o});
+      pack_scales(type, block, {out + shape.scales + b * shape.half_bytes, out + shape.groups + b * shape.group_bytes, o});
       unpack_block(type, block, unpacked);
       for (int i = 0; i < info.block_size; ++i) {
         const std::int64_t line_block = (b * info.block_size + i) / kBlockInputs * kLine;
@@ -223,11 +225,12 @@ void reference::expand_panel(DType type, const std::byte* packed, std::int64_t k
   const int block = dtype_info(type).block_size, group = panel.traits.group, count = block / group;
   for (std::int64_t i = 0; i < panel.k; i += group) {
     const std::int64_t b = (k_begin + i) / block;
-    const std::byte* halves = packed + shape.scales + b * half_bytes(t.scales);
-    const std::byte* groups = packed + shape.groups + b * group_bytes(type, t.scales);
+    const std::byte* halves = packed + shape.scales + b * shape.half_bytes;
+    const std::byte* groups = packed + shape.groups + b * shape.group_bytes;
     for (int o = 0; o < kPanelOuts; ++o) {
       float offset = 0;
-      expand_scale(t.scales, halves, groups, static_cast<int>((k_begin + i) % block / group), count, o, panel.scale[i / group * kPanelOuts + o], offset);
+      expand_scale(t.scales, halves, groups, static_cast<int>((k_begin + i) % block / group), count, o,
+                   panel.scale[i / group * kPanelOuts + o], offset);
       if (panel.traits.has_offset) panel.offset[i / group * kPanelOuts + o] = offset;
     }
   }

@@ -41,6 +41,7 @@ PackedTraits packed_traits(DType type);
 // Where the runs of a panel start, and its size. `k` is a multiple of the type's block size.
 struct PackedPanelShape {
   std::int64_t high = 0, scales = 0, groups = 0, bytes = 0;  // scales: f16; groups: the integer scales
+  std::int64_t half_bytes = 0, group_bytes = 0;              // of one block of the type
 };
 PackedPanelShape packed_panel_shape(DType type, std::int64_t k);
 

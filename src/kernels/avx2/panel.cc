@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "kernels/avx2/kernels.h"
+#include "kernels/packed_panels.h"
 #include "tensor/block_formats.h"
 
 #include "kernels/avx2/target_begin.h"
@@ -13,11 +14,16 @@
 namespace weir::kernels::avx2 {
 namespace {
 
+constexpr int kWideRows = 1;
+
 // clang-format off: each needs those before it
 #include "kernels/avx2/bytes.inl"
 #include "kernels/avx2/vec.inl"
 #include "kernels/simd/tables.inl"
 #include "kernels/simd/unpack.inl"
+#include "kernels/simd/wide_tile.inl"
+#include "kernels/avx2/line.inl"
+#include "kernels/simd/expand.inl"
 // clang-format on
 
 constexpr int kWide = 1;  // instead of a number of products that may be added in 16 bits
@@ -110,7 +116,10 @@ void panel_tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_r
 
 void add_panels(KernelTable& table) {
   table.unpack_panel = unpack_panel;
+  table.expand_panel = expand_panel;
   table.panel_tile = panel_tile;
+  table.widen_panel = widen_panel;
+  table.wide_tile = wide_tile;
 }
 
 }  // namespace weir::kernels::avx2

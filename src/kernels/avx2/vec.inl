@@ -149,3 +149,17 @@ inline void transpose16(const V* rows, float* out, std::int64_t out_stride) {
     transpose8(part, out + 8 * out_stride + half * 8, out_stride);
   }
 }
+
+// Sixteen outputs of four bytes; byte i of each as floats.
+struct Quads {
+  __m256i a, b;
+};
+inline Quads load_quads(const std::uint8_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
+}
+template <int i>
+inline V quad_byte(Quads q) {
+  const __m256i low = _mm256_set1_epi32(255);
+  return {_mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(q.a, 8 * i), low)),
+          _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(q.b, 8 * i), low))};
+}

@@ -4,6 +4,7 @@
 #include "kernels/avx512/intrinsics.h"
 
 #include "kernels/avx512/kernels.h"
+#include "kernels/packed_panels.h"
 #include "tensor/block_formats.h"
 
 #include "kernels/avx512/target_begin.h"
@@ -11,11 +12,16 @@
 namespace weir::kernels::avx512 {
 namespace {
 
+constexpr int kWideRows = 4;
+
 // clang-format off: each needs those before it
 #include "kernels/avx512/bytes.inl"
 #include "kernels/avx512/vec.inl"
 #include "kernels/simd/tables.inl"
 #include "kernels/simd/unpack.inl"
+#include "kernels/simd/wide_tile.inl"
+#include "kernels/avx512/line.inl"
+#include "kernels/simd/expand.inl"
 // clang-format on
 
 inline __m512i broadcast4(const std::int8_t* p) {
@@ -73,7 +79,10 @@ void panel_tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_r
 
 void add_panels(KernelTable& table) {
   table.unpack_panel = unpack_panel;
+  table.expand_panel = expand_panel;
   table.panel_tile = panel_tile;
+  table.widen_panel = widen_panel;
+  table.wide_tile = wide_tile;
 }
 
 }  // namespace weir::kernels::avx512

@@ -99,3 +99,12 @@ inline void transpose16(const V* rows, float* out, std::int64_t out_stride) {
     _mm512_storeu_ps(out + (12 + i) * out_stride, _mm512_shuffle_f32x4(c, d, 0xdd));
   }
 }
+
+struct Quads {
+  __m512i q;
+};
+inline Quads load_quads(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+template <int i>
+inline V quad_byte(Quads x) {
+  return {_mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(x.q, 8 * i), _mm512_set1_epi32(255)))};
+}

@@ -15,6 +15,8 @@ void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out);
 void unpack_panel(DType type, const std::byte* w, std::int64_t w_stride, int outs, std::int64_t k_begin, const Panel& panel);
 void expand_panel(DType type, const std::byte* packed, std::int64_t k, std::int64_t k_begin, const Panel& panel);
 void panel_tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc);
+void widen_panel(const Panel& panel, float* wide);
+void wide_tile(const float* wide, std::int64_t k, const float* x, std::int64_t x_stride, int rows, float* acc);
 
 void rms_norm(const NormRow& row);
 void layer_norm(const NormRow& row);

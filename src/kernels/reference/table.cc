@@ -15,6 +15,8 @@ const KernelTable& reference_table() {
       .unpack_panel = reference::unpack_panel,
       .expand_panel = reference::expand_panel,
       .panel_tile = reference::panel_tile,
+      .widen_panel = reference::widen_panel,
+      .wide_tile = reference::wide_tile,
       .rms_norm = reference::rms_norm,
       .layer_norm = reference::layer_norm,
       .activate = reference::activate,

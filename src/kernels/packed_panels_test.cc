@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed panels hold what the file holds: expanding gives the bits that unpacking gives, for every type and table.
+#include "kernels/packed_panels.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/reference/kernels.h"
+#include "kernels/test_support.h"
+
+namespace weir::kernels {
+namespace {
+
+using namespace test;
+
+struct PanelBuffer {
+  PanelBuffer(DType type, int k)
+      : q(static_cast<std::size_t>(k * kPanelOuts), 0xAA),
+        scale(static_cast<std::size_t>(k / quant_traits(type).group * kPanelOuts), -1),
+        offset(scale),
+        panel{.traits = quant_traits(type), .k = k, .q = q.data(), .scale = scale.data(), .offset = offset.data()} {}
+  std::vector<std::uint8_t> q;
+  Floats scale, offset;
+  Panel panel;
+};
+
+TEST(PackedPanels, ExpandToTheBitsOfTheFile) {
+  for (const DType type : kQuantized) {
+    const int block = dtype_info(type).block_size, cols = block * (block == 32 ? 19 : 4);
+    for (const std::int64_t rows : {16, 5, 37}) {
+      const auto bytes = random_weights(type, rows, cols, 3);
+      const TensorView view{type, {rows, cols}, bytes};
+      std::vector<std::byte> packed(static_cast<std::size_t>(packed_panel_shape(type, cols).bytes));
+      for (std::int64_t first = 0; first < rows; first += kPanelOuts) {
+        pack_panel(view, first, packed.data());
+        const int outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, rows - first));
+        for (const int begin : {0, block}) {
+          PanelBuffer wanted(type, cols - begin);
+          reference::unpack_panel(type, bytes.data() + first * view.bytes_per_row(), view.bytes_per_row(), outs, begin, wanted.panel);
+          for (const KernelTable* table : runnable_tables()) {
+            PanelBuffer found(type, cols - begin);
+            table->expand_panel(type, packed.data(), cols, begin, found.panel);
+            ASSERT_EQ(found.q, wanted.q) << dtype_name(type) << " " << table->name;
+            ASSERT_TRUE(same_bits(found.scale, wanted.scale)) << dtype_name(type) << " " << table->name;
+            if (quant_traits(type).has_offset) {
+              ASSERT_TRUE(same_bits(found.offset, wanted.offset)) << dtype_name(type) << " " << table->name;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PackedPanels, AreNoMoreThanATwentiethLargerThanTheFile) {
+  for (const DType type : kQuantized) {
+    const std::vector<std::byte> bytes(static_cast<std::size_t>(64 * row_bytes(type, 2048)));
+    const TensorView view{type, {64, 2048}, bytes};
+    EXPECT_LE(static_cast<double>(packed_bytes(view)), 1.05 * static_cast<double>(bytes.size())) << dtype_name(type);
+  }
+}
+
+}  // namespace
+}  // namespace weir::kernels
