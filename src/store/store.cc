@@ -85,8 +85,9 @@ std::vector<InstalledModel> Store::list() const {
 
 Result<InstalledModel> Store::find(std::string_view name) const {
   const std::string wanted = lower_case(name);
+  const std::string_view source = name.substr(0, name.find_first_of("?#"));  // as manifests hold URLs
   for (InstalledModel& model : list())
-    if (lower_case(model.name) == wanted || (model.problem.empty() && model.manifest.source == name)) return std::move(model);
+    if (lower_case(model.name) == wanted || (model.problem.empty() && model.manifest.source == source)) return std::move(model);
   return fail(ErrorCode::kNotFound, "no model called '{}' is installed", name);
 }
 
