@@ -223,12 +223,17 @@ def skip_reasons(output: str) -> list[str]:
     return re.findall(r": Skipped\n(.+)", output) + re.findall(r"^test_.* \.\.\. skipped ['\"](.+)['\"]$", output, re.M)
 
 
-def show_failure(outcome: Outcome) -> None:
-    lines = outcome.output.rstrip().split("\n")
-    failing = [i for i, line in enumerate(lines) if re.search(r"Failure$|^\[  FAILED  \]|ERROR: |panicked at|^error", line)]
-    begin = min(max(len(lines) - 60, 0), failing[0] if failing else len(lines))
-    for line in lines[begin:begin + 60] if failing else lines[-60:]:
-        print(f"    {line[:300]}")
+def failure_lines(output: str, most: int = 80) -> list[str]:
+    """What a reader needs of a failed job: the output of GoogleTest's failed cases, else the end of everything."""
+    cases = re.findall(r"^\[ RUN      \] (\S+)\n(?:(?!\[ RUN ).*\n)*?\[  FAILED  \] \1", output, re.M)
+    if not cases:
+        return output.rstrip().split("\n")[-most:]
+    lines: list[str] = []
+    for case in cases:
+        begin = output.index(f"[ RUN      ] {case}\n")
+        end = output.index(f"[  FAILED  ] {case}", begin)
+        lines += output[begin:end].rstrip().split("\n")[:most // 2]
+    return lines[:most]
 
 
 def run_all(jobs: list[Job], mode: str, logs: pathlib.Path) -> Counts:
@@ -242,7 +247,7 @@ def run_all(jobs: list[Job], mode: str, logs: pathlib.Path) -> Counts:
             total.add(counts)
             print(f"[{done}/{len(jobs)}] {job.name}: {counts} ({outcome.seconds:.1f} s)", flush=True)
             if counts.failed:
-                show_failure(outcome)
+                print("\n".join(f"    {line[:300]}" for line in failure_lines(outcome.output)))
             for reason in skip_reasons(outcome.output):
                 reasons[reason] = reasons.get(reason, 0) + 1
     for reason, count in sorted(reasons.items()):

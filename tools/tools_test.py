@@ -88,6 +88,13 @@ class Counting(unittest.TestCase):
         self.assertEqual(run_tests.count_unittest(Outcome(0, "Ran 9 tests in 0.1s\n\nOK\n", 1)), Counts(9, 0, 0))
         self.assertEqual(run_tests.count_unittest(Outcome(1, "SyntaxError", 1)), Counts(failed=1))
 
+    def test_only_the_failed_cases_are_shown(self):
+        output = ("[ RUN      ] S.Good\n[       OK ] S.Good (0 ms)\n[ RUN      ] S.Bad\na.cc:7: Failure\nwhy\n[  FAILED  ] S.Bad (1 ms)\n"
+                  "[ RUN      ] S.Last\n[       OK ] S.Last (0 ms)\n[  FAILED  ] 1 test, listed below:\n[  FAILED  ] S.Bad\n")
+        self.assertEqual(run_tests.failure_lines(output), ["[ RUN      ] S.Bad", "a.cc:7: Failure", "why"])
+        crashed = "[ RUN      ] S.Bad\nERROR: AddressSanitizer\n"
+        self.assertEqual(run_tests.failure_lines(crashed), ["[ RUN      ] S.Bad", "ERROR: AddressSanitizer"])
+
     def test_a_job_past_its_limit_is_ended_with_its_children(self):
         with tempfile.TemporaryDirectory() as folder:
             job = run_tests.Job("slow", ["sh", "-c", "echo begun; sleep 60 & wait"], run_tests.count_status, limit_s=0.3)
