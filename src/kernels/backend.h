@@ -27,6 +27,7 @@ enum class WeightLayout {
 struct Weight {
   TensorView view;
   WeightLayout layout = WeightLayout::kOutIn;
+  const std::byte* packed = nullptr;  // the same weight as Backend::pack() wrote it, or null
   std::int64_t out() const { return layout == WeightLayout::kOutIn ? view.dim(0) : view.dim(1); }
   std::int64_t in() const { return layout == WeightLayout::kOutIn ? view.dim(1) : view.dim(0); }
 };
@@ -141,6 +142,12 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string description() const = 0;  // "avx2, int8 activations, 2 threads"
+
+  // A weight in the order in which linear() reads it best. packed_bytes() is 0 when this backend gains nothing by it. Results do
+  // not depend on whether Weight::packed is set.
+  virtual std::int64_t packed_bytes(const Weight& weight) const = 0;
+  virtual void pack(const Weight& weight, std::span<std::byte> out) = 0;  // packed_bytes(weight) bytes, aligned to 64
+  virtual std::string packed_layout() const = 0;                          // names the layout and its version
 
   // out[i] = scale · row ids[i] of the table (ids are in range).
   virtual void embed(const Weight& table, std::span<const TokenId> ids, float scale, Matrix out) = 0;

@@ -18,6 +18,9 @@ class CpuBackend final : public Backend {
   CpuBackend(const KernelTable& table, Activations activations, int threads);
 
   std::string description() const override;
+  std::int64_t packed_bytes(const Weight& weight) const override;
+  void pack(const Weight& weight, std::span<std::byte> out) override;
+  std::string packed_layout() const override;
   void embed(const Weight& table, std::span<const TokenId> ids, float scale, Matrix out) override;
   void linear(std::span<const LinearJob> jobs) override;
   void norm(ConstMatrix x, const NormParams& params, Matrix out) override;

@@ -132,29 +132,41 @@ void prefetch_panel(const std::byte* w, std::int64_t stride, std::int64_t outs, 
     for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(w + at, 0, 2);
 }
 
-void run_int8(const KernelTable& table, const Task& t, Scratch& scratch) {
-  const TensorView& w = t.job->weight->view;
-  const std::int64_t rows = t.row_end - t.row_begin, stride = w.bytes_per_row(), k = w.cols();
-  Panel panel{.traits = quant_traits(w.type)};
+Panel take_panel(DType type, Scratch& scratch) {
+  Panel panel{.traits = quant_traits(type)};
   const std::int64_t groups = kPanelInputs / panel.traits.group;
   panel.q = scratch.take<std::uint8_t>(kPanelInputs * kPanelOuts);
   panel.scale = scratch.take<float>(groups * kPanelOuts);
   panel.offset = scratch.take<float>(groups * kPanelOuts);
+  return panel;
+}
+
+// Unpacks inputs [begin, begin + panel.k) of outputs from `o` on, and asks for what comes next.
+void load_panel(const KernelTable& table, const TensorView& w, std::int64_t o, int outs, std::int64_t begin, Panel& panel) {
+  const std::int64_t stride = w.bytes_per_row(), k = w.cols();
+  panel.k = static_cast<int>(std::min(kPanelInputs, k - begin));
+  const std::int64_t next = begin + panel.k, next_outs = std::min<std::int64_t>(kPanelOuts, w.rows() - o - kPanelOuts);
+  if (next < k) {
+    prefetch_panel(w.bytes.data() + o * stride + row_bytes(w.type, next), stride, outs,
+                   row_bytes(w.type, std::min(kPanelInputs, k - next)));
+  } else if (next_outs > 0) {
+    prefetch_panel(w.bytes.data() + (o + kPanelOuts) * stride, stride, next_outs, row_bytes(w.type, std::min(kPanelInputs, k)));
+  }
+  table.unpack_panel(w.type, w.bytes.data() + o * stride, stride, outs, begin, panel);
+}
+
+void run_int8(const KernelTable& table, const Task& t, Scratch& scratch) {
+  const TensorView& w = t.job->weight->view;
+  const std::int64_t rows = t.row_end - t.row_begin;
+  Panel panel = take_panel(w.type, scratch);
   float* acc = scratch.take<float>(rows * kPanelOuts);
+  const std::byte* packed = t.job->weight->packed;
+  const std::int64_t panel_bytes = packed ? packed_panel_shape(w.type, k).bytes : 0;
   for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
     const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
     std::fill_n(acc, rows * kPanelOuts, 0.0f);
-    for (std::int64_t begin = 0; begin < k; begin += kPanelInputs) {
-      panel.k = static_cast<int>(std::min(kPanelInputs, k - begin));
-      const std::int64_t next = begin + panel.k;
-      if (next < k) {
-        prefetch_panel(w.bytes.data() + o * stride + row_bytes(w.type, next), stride, outs,
-                       row_bytes(w.type, std::min(kPanelInputs, k - next)));
-      } else if (o + kPanelOuts < w.rows()) {
-        prefetch_panel(w.bytes.data() + (o + kPanelOuts) * stride, stride, std::min<std::int64_t>(kPanelOuts, w.rows() - o - kPanelOuts),
-                       row_bytes(w.type, std::min(kPanelInputs, k)));
-      }
-      table.unpack_panel(w.type, w.bytes.data() + o * stride, stride, outs, begin, panel);
+    for (std::int64_t begin = 0; begin < w.cols(); begin += kPanelInputs) {
+      load_panel(table, w, o, outs, begin, panel);
       table.panel_tile(panel, t.quantized->rows, t.row_begin, static_cast<int>(rows), begin, acc);
       add_residuals(table, panel, *t.quantized, t.row_begin, rows, begin, acc);
     }
@@ -162,11 +174,36 @@ void run_int8(const KernelTable& table, const Task& t, Scratch& scratch) {
   }
 }
 
+// Quantised weights, float activations.
+void run_wide(const KernelTable& table, const Task& t, Scratch& scratch) {
+  const TensorView& w = t.job->weight->view;
+  const std::int64_t rows = t.row_end - t.row_begin;
+  Panel panel = take_panel(w.type, scratch);
+  float* wide = scratch.take<float>(kPanelInputs * kPanelOuts);
+  float* acc = scratch.take<float>(rows * 4 * kPanelOuts);
+  float* dots = scratch.take<float>(rows * kPanelOuts);
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
+    const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
+    std::fill_n(acc, rows * 4 * kPanelOuts, 0.0f);
+    for (std::int64_t begin = 0; begin < w.cols(); begin += kPanelInputs) {
+      load_panel(table, w, o, outs, begin, panel);
+      table.widen_panel(panel, wide);
+      table.wide_tile(wide, panel.k, t.job->x.row(t.row_begin) + begin, t.job->x.stride, static_cast<int>(rows), acc);
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float* sums = acc + r * 4 * kPanelOuts;
+      for (int i = 0; i < kPanelOuts; ++i)
+        dots[r * kPanelOuts + i] = (sums[i] + sums[2 * kPanelOuts + i]) + (sums[kPanelOuts + i] + sums[3 * kPanelOuts + i]);
+    }
+    write_dots(*t.job, dots, o, outs, t.row_begin, rows);
+  }
+}
+
 void run_float(const KernelTable& table, const Task& t, Scratch& scratch) {
   const TensorView& w = t.job->weight->view;
   const std::int64_t rows = t.row_end - t.row_begin, stride = w.bytes_per_row(), k = w.cols();
   float* dots = scratch.take<float>(rows * kPanelOuts);
-  const bool widen = !is_plain(w.type) || (rows >= 4 && w.type != DType::kF32);
+  const bool widen = rows >= 4 && w.type != DType::kF32;  // pays when several rows use it
   float* wide = widen ? scratch.take<float>(k * kPanelOuts) : nullptr;
   for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
     const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
@@ -247,6 +284,7 @@ void CpuBackend::linear(std::span<const LinearJob> jobs) {
   for_tasks(tasks, work / std::max<std::int64_t>(tasks, 1), [&](std::int64_t i, Scratch& scratch) {
     const Task& task = list[i];
     if (task.quantized) return run_int8(table_, task, scratch);
+    if (!is_plain(task.job->weight->view.type)) return run_wide(table_, task, scratch);
     task.job->weight->layout == WeightLayout::kInOut ? run_columns(table_, task, scratch) : run_float(table_, task, scratch);
   });
 }

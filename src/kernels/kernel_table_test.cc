@@ -97,6 +97,30 @@ TEST_P(Tables, MultiplyPanelsToTheSameBitsAsTheReference) {
   }
 }
 
+TEST_P(Tables, WidenPanelsToTheFloatsOfTheReference) {
+  for (const DType type : kQuantized) {
+    const int cols = dtype_info(type).block_size * 2;
+    const auto weights = random_weights(type, kPanelOuts, cols, 13);
+    OwnedPanel panel(type, cols);
+    reference::unpack_panel(type, weights.data(), row_bytes(type, cols), kPanelOuts, 0, panel.panel);
+    Floats wide(static_cast<std::size_t>(cols) * kPanelOuts), plain(static_cast<std::size_t>(cols));
+    table().widen_panel(panel.panel, wide.data());
+    for (int o = 0; o < kPanelOuts; ++o) {
+      reference::widen(type, weights.data() + o * row_bytes(type, cols), cols, plain.data());
+      for (int k = 0; k < cols; ++k)
+        ASSERT_EQ(wide[static_cast<std::size_t>(k * kPanelOuts + o)], plain[static_cast<std::size_t>(k)]) << dtype_name(type);
+    }
+    constexpr int kRows = 6;
+    const Floats x = random_floats(kRows * cols, 3);
+    Floats acc(kRows * 4 * kPanelOuts, 0.5f), alone = acc, expected = acc;
+    table().wide_tile(wide.data(), cols, x.data(), cols, kRows, acc.data());
+    reference::wide_tile(wide.data(), cols, x.data(), cols, kRows, expected.data());
+    for (int r = 0; r < kRows; ++r) table().wide_tile(wide.data(), cols, x.data() + r * cols, cols, 1, alone.data() + r * 4 * kPanelOuts);
+    EXPECT_TRUE(same_bits(acc, alone));
+    EXPECT_LT(largest_difference(acc, expected), 1e-4f) << dtype_name(type);
+  }
+}
+
 TEST_P(Tables, MultiplyFloatsCloseToTheExactProduct) {
   constexpr std::int64_t kRows = 7, kOuts = 13;
   for (const DType type : kPlain) {

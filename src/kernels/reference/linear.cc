@@ -157,4 +157,23 @@ void panel_tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_r
   }
 }
 
+void widen_panel(const Panel& panel, float* wide) {
+  for (int k = 0; k < panel.k; ++k) {
+    for (int o = 0; o < kPanelOuts; ++o) {
+      const int group = k / panel.traits.group * kPanelOuts + o;
+      const float product = panel.scale[group] * static_cast<float>(panel.q[(k / 4 * kPanelOuts + o) * 4 + k % 4] - panel.traits.zero);
+      wide[k * kPanelOuts + o] = panel.traits.has_offset ? product + panel.offset[group] : product;
+    }
+  }
+}
+
+void wide_tile(const float* wide, std::int64_t k, const float* x, std::int64_t x_stride, int rows, float* acc) {
+  for (int r = 0; r < rows; ++r) {
+    for (std::int64_t i = 0; i < k; ++i) {
+      float* sums = acc + (r * 4 + i % 4) * kPanelOuts;
+      for (int o = 0; o < kPanelOuts; ++o) sums[o] += x[r * x_stride + i] * wide[i * kPanelOuts + o];
+    }
+  }
+}
+
 }  // namespace weir::kernels::reference
