@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+#include "base/units.h"
 #include "engine/chat.h"
 #include "formats/hf_folder.h"
+#include "model/weight_cache.h"
 
 namespace weir::engine {
 namespace {
@@ -90,6 +93,9 @@ Result<LoadedModel> load_model(const std::filesystem::path& path, const kernels:
   loaded.path = path;
   WEIR_ASSIGN(loaded.backend, kernels::make_cpu_backend(options));
   WEIR_ASSIGN(loaded.model, model::Model::load(path, loaded.backend));
+  const model::WeightCacheReport packed = model::attach_packed_weights(*loaded.model, model::weight_cache_from_environment());
+  if (!packed.note.empty()) log::warn("{}", packed.note);
+  if (packed.made) log::info("packed {} of weights in {}", format_bytes(packed.bytes), format_duration(packed.seconds));
   WEIR_ASSIGN(Extras extras, read_extras(path));
   if (extras.tokenizer) {
     loaded.tokenizer = std::move(*extras.tokenizer);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cpu_backend_impl.h"
+#include "kernels/packed_panels.h"
 
 namespace weir::kernels {
 namespace {
@@ -141,10 +142,16 @@ Panel take_panel(DType type, Scratch& scratch) {
   return panel;
 }
 
-// Unpacks inputs [begin, begin + panel.k) of outputs from `o` on, and asks for what comes next.
-void load_panel(const KernelTable& table, const TensorView& w, std::int64_t o, int outs, std::int64_t begin, Panel& panel) {
+// Loads inputs [begin, begin + panel.k) of outputs from `o` on: from the packed weight, or unpacked from the file's layout (and
+// asking for what comes next).
+void load_panel(const KernelTable& table, const Weight& weight, std::int64_t o, int outs, std::int64_t begin, Panel& panel) {
+  const TensorView& w = weight.view;
   const std::int64_t stride = w.bytes_per_row(), k = w.cols();
   panel.k = static_cast<int>(std::min(kPanelInputs, k - begin));
+  if (weight.packed) {
+    const std::byte* from = weight.packed + o / kPanelOuts * packed_panel_shape(w.type, k).bytes;
+    return table.expand_panel(w.type, from, k, begin, panel);
+  }
   const std::int64_t next = begin + panel.k, next_outs = std::min<std::int64_t>(kPanelOuts, w.rows() - o - kPanelOuts);
   if (next < k) {
     prefetch_panel(w.bytes.data() + o * stride + row_bytes(w.type, next), stride, outs,
@@ -160,13 +167,11 @@ void run_int8(const KernelTable& table, const Task& t, Scratch& scratch) {
   const std::int64_t rows = t.row_end - t.row_begin;
   Panel panel = take_panel(w.type, scratch);
   float* acc = scratch.take<float>(rows * kPanelOuts);
-  const std::byte* packed = t.job->weight->packed;
-  const std::int64_t panel_bytes = packed ? packed_panel_shape(w.type, k).bytes : 0;
   for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
     const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
     std::fill_n(acc, rows * kPanelOuts, 0.0f);
     for (std::int64_t begin = 0; begin < w.cols(); begin += kPanelInputs) {
-      load_panel(table, w, o, outs, begin, panel);
+      load_panel(table, *t.job->weight, o, outs, begin, panel);
       table.panel_tile(panel, t.quantized->rows, t.row_begin, static_cast<int>(rows), begin, acc);
       add_residuals(table, panel, *t.quantized, t.row_begin, rows, begin, acc);
     }
@@ -186,7 +191,7 @@ void run_wide(const KernelTable& table, const Task& t, Scratch& scratch) {
     const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
     std::fill_n(acc, rows * 4 * kPanelOuts, 0.0f);
     for (std::int64_t begin = 0; begin < w.cols(); begin += kPanelInputs) {
-      load_panel(table, w, o, outs, begin, panel);
+      load_panel(table, *t.job->weight, o, outs, begin, panel);
       table.widen_panel(panel, wide);
       table.wide_tile(wide, panel.k, t.job->x.row(t.row_begin) + begin, t.job->x.stride, static_cast<int>(rows), acc);
     }
@@ -287,6 +292,20 @@ void CpuBackend::linear(std::span<const LinearJob> jobs) {
     if (!is_plain(task.job->weight->view.type)) return run_wide(table_, task, scratch);
     task.job->weight->layout == WeightLayout::kInOut ? run_columns(table_, task, scratch) : run_float(table_, task, scratch);
   });
+}
+
+std::int64_t CpuBackend::packed_bytes(const Weight& weight) const {
+  const bool panels = !is_plain(weight.view.type) && weight.layout == WeightLayout::kOutIn;
+  return panels ? kernels::packed_bytes(weight.view) : 0;
+}
+
+std::string CpuBackend::packed_layout() const { return fmt::format("panels {}", kPackedLayoutVersion); }
+
+void CpuBackend::pack(const Weight& weight, std::span<std::byte> out) {
+  const std::int64_t bytes = packed_panel_shape(weight.view.type, weight.in()).bytes, panels = (weight.out() + kPanelOuts - 1) / kPanelOuts;
+  WEIR_CHECK(static_cast<std::int64_t>(out.size()) == panels * bytes, "{} bytes for {} panels", out.size(), panels);
+  for_tasks(panels, weight.in() * kPanelOuts * 64,
+            [&](std::int64_t p, Scratch&) { pack_panel(weight.view, p * kPanelOuts, out.data() + p * bytes); });
 }
 
 void CpuBackend::embed(const Weight& table, std::span<const TokenId> ids, float scale, Matrix out) {

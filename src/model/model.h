@@ -22,6 +22,9 @@ struct Batch {
   std::span<const std::int32_t> token_types;            // BERT; empty = 0
 };
 
+struct WeightCacheOptions;
+struct WeightCacheReport;
+
 class Model {
  public:
   Model(Traits traits, Weights weights, std::shared_ptr<kernels::Backend> backend);
@@ -53,6 +56,8 @@ class Model {
   std::uint64_t active_weight_bytes() const;            // the same with only top_k experts counted
 
  private:
+  friend WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& options);  // weight_cache.h
+
   Traits traits_;
   Weights weights_;
   std::shared_ptr<kernels::Backend> backend_;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "kernels/backend.h"
 
 namespace weir::model {
@@ -83,6 +84,7 @@ struct Weights {
   NormWeights final_norm;
   Linear head;                             // tied: the same view as token_embedding
   Linear pooler;                           // BERT: tanh(W · first position)
+  std::vector<std::shared_ptr<const MappedFile>> files;  // what the model was loaded from
   std::vector<std::shared_ptr<const void>> owners;  // files and converted buffers that the views point into
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/log.h"
 
@@ -135,17 +136,15 @@ Status WeightReader::head() {
     WEIR_ASSIGN(weights_.pooler, linear(names.root + names.pooler, traits.hidden, traits.hidden, Bias::kRequired));
     return {};
   }
-  // config.json may be silent; then the file is tied exactly when it brings no head.
-  const std::string name = names.head + ".weight";
-  const bool tied = plan_.config.flag_or({"tie_word_embeddings|tie_embedding", nullptr}, !source_.has(name));
-  if (!tied) {
+  // A head of the file counts even where config.json speaks of a tied one, as transformers has it; a copy of the embedding is
+  // the usual case, then both are the same.
+  if (source_.has(names.head + ".weight") || !plan_.config.flag_or({"tie_word_embeddings|tie_embedding", nullptr}, true)) {
     const bool transposed = std::exchange(plan_.transposed, false);
     auto own_head = linear(names.head, traits.vocab_size, traits.hidden, plan_.head_bias);
     plan_.transposed = transposed;
     WEIR_ASSIGN(weights_.head, std::move(own_head));
     return {};
   }
-  source_.ignore(name);  // a copy of the embedding that some tools write
   weights_.head.weight = weights_.token_embedding;
   WEIR_ASSIGN(weights_.head.bias, bias(names.head, traits.vocab_size, plan_.head_bias));
   return {};
@@ -215,7 +214,7 @@ Status load_weights(Plan& plan, Weights& weights) {
   for (std::int32_t i = 0; i < plan.layer_count(); ++i) WEIR_TRY(reader.layer(i, weights.layers[static_cast<std::size_t>(i)]));
   WEIR_TRY(plan.config.status());
   WEIR_TRY(check_all_taken(plan));
-  for (const auto& file : plan.tensors.index().files()) weights.owners.push_back(file);
+  weights.files = plan.tensors.index().files();
   return {};
 }
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Derived data on disk: made once, mapped by later starts and shared by processes. A file is named by a hash of its key and
+// holds the key itself, so that a clash or an old version is a miss, never a wrong answer. It is written under a temporary name,
+// synced, then renamed. The folder is bounded: the least recently used files go first.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace weir {
+
+class CacheFile {
+ public:
+  struct Options {
+    std::filesystem::path folder;
+    std::uint64_t limit_bytes = 0;  // of all files in the folder together; a larger file is not kept
+  };
+
+  // The data made under this key before, or nothing. Marks the file as used.
+  static std::optional<CacheFile> open(const Options& options, std::string_view key, std::uint64_t bytes);
+
+  // Makes room by removing old files, lets `fill` write `bytes` bytes, and keeps them. kExhausted when the disk has no room or
+  // the limit is too small.
+  static Result<CacheFile> create(const Options& options, std::string_view key, std::uint64_t bytes,
+                                  const std::function<void(std::span<std::byte>)>& fill);
+
+  std::span<const std::byte> data() const { return data_; }
+  std::shared_ptr<const void> owner() const { return owner_; }  // keeps the mapping
+
+ private:
+  std::span<const std::byte> data_;
+  std::shared_ptr<const void> owner_;
+};
+
+}  // namespace weir

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/weight_cache.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "base/cache_file.h"
+#include "base/clock.h"
+#include "base/mapped_file.h"
+#include "base/units.h"
+
+namespace weir::model {
+namespace {
+
+constexpr std::uint64_t kAlignment = 4096;      // of a weight in the cache, so that its pages can be given back
+constexpr std::uint64_t kWorthAFile = 4 << 20;  // smaller models gain nothing that anybody would see
+
+// Calls f for the matrix of every linear layer.
+template <class F>
+void for_each_matrix(Weights& weights, F f) {
+  const auto linear = [&](auto&... layers) { ((layers.weight ? f(*layers.weight) : void()), ...); };
+  const auto ffn = [&](FfnWeights& w) { linear(w.gate, w.up, w.gate_up, w.down); };
+  linear(weights.head, weights.pooler);
+  for (LayerWeights& layer : weights.layers) {
+    linear(layer.attention.q, layer.attention.k, layer.attention.v, layer.attention.qkv, layer.attention.o);
+    linear(layer.latent.q, layer.latent.q_down, layer.latent.q_up, layer.latent.kv_down, layer.latent.o);
+    for (kernels::Weight& w : layer.latent.key_up) f(w);
+    for (kernels::Weight& w : layer.latent.value_up) f(w);
+    linear(layer.recurrent.in, layer.recurrent.qkv, layer.recurrent.z, layer.recurrent.alpha, layer.recurrent.beta, layer.recurrent.out);
+    ffn(layer.ffn);
+    linear(layer.experts.router, layer.experts.shared_gate);
+    ffn(layer.experts.shared);
+    for (FfnWeights& expert : layer.experts.experts) ffn(expert);
+  }
+}
+
+// A weight and its place in the cache.
+struct Place {
+  kernels::Weight* weight;
+  std::uint64_t offset, bytes;
+};
+
+struct Plan {
+  std::vector<Place> places;  // one for each distinct matrix
+  std::vector<Place> shared;  // others that show the same bytes
+  std::uint64_t total = 0;
+};
+
+Plan make_plan(Weights& weights, const kernels::Backend& backend) {
+  Plan plan;
+  std::map<std::pair<const std::byte*, std::size_t>, std::uint64_t> known;
+  for_each_matrix(weights, [&](kernels::Weight& w) {
+    const auto bytes = static_cast<std::uint64_t>(backend.packed_bytes(w));
+    if (bytes == 0) return;
+    const auto [at, fresh] = known.try_emplace({w.view.bytes.data(), w.view.bytes.size()}, plan.total);
+    (fresh ? plan.places : plan.shared).push_back({&w, at->second, bytes});
+    if (fresh) plan.total += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  });
+  return plan;
+}
+
+const MappedFile* file_of(const Weights& weights, const kernels::Weight& w, std::uint64_t& offset) {
+  for (const auto& file : weights.files) {
+    const auto all = file->bytes();
+    if (w.view.bytes.data() < all.data() || w.view.bytes.data() >= all.data() + all.size()) continue;
+    offset = static_cast<std::uint64_t>(w.view.bytes.data() - all.data());
+    return file.get();
+  }
+  return nullptr;
+}
+
+std::uint64_t hash(std::string_view text, std::uint64_t seed) {
+  for (const char c : text) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return seed;
+}
+
+std::string identity(const MappedFile& file) {
+  std::error_code error;
+  const auto path = std::filesystem::canonical(file.path(), error);
+  struct stat info{};
+  if (error || ::stat(path.c_str(), &info) != 0) return {};
+  return fmt::format("{} {} {}.{:09} {}:{}\n", path.string(), info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_dev,
+                     info.st_ino);
+}
+
+// Empty when a file cannot be identified.
+std::string key_of(const Weights& weights, const Plan& plan, const std::string& layout) {
+  std::string key = layout + "\n";
+  for (const auto& file : weights.files) {
+    const std::string one = identity(*file);
+    if (one.empty()) return {};
+    key += one;
+  }
+  std::uint64_t first = 0xcbf29ce484222325, second = 0x9e3779b97f4a7c15;
+  for (const Place& place : plan.places) {
+    std::uint64_t offset = 0;
+    file_of(weights, *place.weight, offset);
+    const TensorView& view = place.weight->view;
+    const std::string text = fmt::format("{} {} {} {}\n", dtype_name(view.type), shape_string(view.shape), offset, place.offset);
+    first = hash(text, first);
+    second = hash(text, second);
+  }
+  return key + fmt::format("{} weights {:016x}{:016x}\n", plan.places.size(), first, second);
+}
+
+void release(std::span<std::byte> bytes) { ::madvise(bytes.data(), bytes.size(), MADV_DONTNEED); }
+
+void pack_all(const Plan& plan, const Weights& weights, kernels::Backend& backend, std::span<std::byte> out) {
+  for (const Place& place : plan.places) {
+    const auto part = out.subspan(place.offset, place.bytes);
+    backend.pack(*place.weight, part);
+    release(part);
+    std::uint64_t offset = 0;
+    if (const MappedFile* file = file_of(weights, *place.weight, offset)) file->release(offset, place.weight->view.bytes.size());
+  }
+}
+
+std::filesystem::path default_folder() {
+  if (const char* cache = std::getenv("WEIR_CACHE"); cache && *cache) return std::filesystem::path(cache) / "weights";
+  const char* home = std::getenv("HOME");
+  return home && *home ? std::filesystem::path(home) / ".cache/weir/weights" : std::filesystem::path();
+}
+
+}  // namespace
+
+WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& options) {
+  WeightCacheReport report;
+  if (!options.enabled) return report;
+  const TimePoint start = steady_clock().now();
+  const Plan plan = make_plan(model.weights_, *model.backend_);
+  if (plan.total < kWorthAFile) return report;
+  const CacheFile::Options where{.folder = options.folder.empty() ? default_folder() : options.folder, .limit_bytes = options.limit_bytes};
+  const std::string key = key_of(model.weights_, plan, model.backend_->packed_layout());
+  if (key.empty() || where.folder.empty()) {
+    report.note = "the weight cache is off: the model's file or the home folder cannot be found by name";
+    return report;
+  }
+  auto cache = CacheFile::open(where, key, plan.total);
+  if (!cache) {
+    auto made =
+        CacheFile::create(where, key, plan.total, [&](std::span<std::byte> out) { pack_all(plan, model.weights_, *model.backend_, out); });
+    if (!made) {
+      report.note = fmt::format("the weight cache is off: {}", made.error().message);
+      return report;
+    }
+    report.made = true;
+    cache = std::move(*made);
+  }
+  for (const auto* list : {&plan.places, &plan.shared})
+    for (const Place& place : *list) place.weight->packed = cache->data().data() + place.offset;
+  model.weights_.owners.push_back(cache->owner());
+  report.bytes = plan.total;
+  report.seconds = to_seconds(steady_clock().now() - start);
+  return report;
+}
+
+WeightCacheOptions weight_cache_from_environment() {
+  WeightCacheOptions options;
+  const char* value = std::getenv("WEIR_WEIGHT_CACHE");
+  if (!value || !*value) return options;
+  options.enabled = std::string_view(value) != "off";
+  if (options.enabled) options.folder = value;
+  return options;
+}
+
+}  // namespace weir::model
