@@ -23,7 +23,6 @@ const std::string& body() {
 
 // A server that breaks its first answer off after a million bytes, and a bench whose first run was stopped then.
 struct Interrupted {
-  bool broken = true;
   std::string etag = "\"v1\"";
   TestServer server{[this](const ServedRequest& request, ServedConnection& connection) {
     if (request.number > 0) return connection.file(request, body(), etag);

@@ -38,7 +38,7 @@ struct TlsTest : ::testing::Test {
   TestServer plain{[](const ServedRequest& request, ServedConnection& connection) { connection.file(request, "from plain http"); }};
   std::atomic<bool> ending = false;
   std::thread server;
-  std::string origin;
+  std::string origin, said;
 
   void SetUp() override {
     const std::string certificate = folder.path() / "cert.pem", key = folder.path() / "key.pem";
@@ -49,12 +49,12 @@ struct TlsTest : ::testing::Test {
     ASSERT_EQ(made->exit_code, 0) << made->output;
     server = std::thread([this] {
       const auto ended = run_process({"python3", "-c", kServer, folder.path(), plain.url("/file")}, [this] { return !ending; });
-      if (ended) origin = "ended: " + ended->output;
+      if (ended) said = ended->output;
       ending = true;
     });
     const auto port = folder.path() / "port";
     while (!std::filesystem::exists(port) && !ending) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    ASSERT_FALSE(ending) << origin;
+    ASSERT_FALSE(ending) << said;
     origin = "https://127.0.0.1:" + *read_file(port);
   }
   void TearDown() override {

@@ -18,17 +18,35 @@ namespace fs = std::filesystem;
 
 const std::string kModel = "GGUF" + sample_content(200'000);
 
+// What the server has; its threads read it.
+class SharedFiles {
+ public:
+  void set(const std::string& path, const std::string& content) {
+    const std::lock_guard lock(mutex_);
+    files_[path] = content;
+  }
+  std::optional<std::string> get(const std::string& path) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = files_.find(path);
+    return found == files_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> files_;
+};
+
 struct PullTest : ::testing::Test {
   testing::TemporaryFolder home;
   Store store{home.path() / "weir"};
   const ScopedVariable config{"XDG_CONFIG_HOME", home.path().c_str()};
   const ScopedVariable weir_home{"WEIR_HOME", store.root().c_str()};
   const ScopedVariable token{"HF_TOKEN", nullptr};
-  std::map<std::string, std::string> files;  // what the server has
+  SharedFiles files;
   TestServer server{[this](const ServedRequest& request, ServedConnection& connection) {
-    if (!files.contains(request.path)) return connection.answer("404 Not Found");
-    const std::string& content = files.at(request.path);
-    connection.file(request, content, "\"v1\"", {"X-Linked-Etag: \"" + sha256_of(content) + "\""});
+    const auto content = files.get(request.path);
+    if (!content) return connection.answer("404 Not Found");
+    connection.file(request, *content, "\"v1\"", {"X-Linked-Etag: \"" + sha256_of(*content) + "\""});
   }};
   const ScopedVariable endpoint{"HF_ENDPOINT", server.origin().c_str()};
   std::vector<std::string> notes;
@@ -51,7 +69,7 @@ struct PullTest : ::testing::Test {
 };
 
 TEST_F(PullTest, HuggingFaceFileIsCheckedAgainstTheServersChecksum) {
-  files["/own/repo/resolve/main/Tiny-Q4_K_M.gguf"] = kModel;
+  files.set("/own/repo/resolve/main/Tiny-Q4_K_M.gguf", kModel);
   const auto model = pull("hf:own/repo/Tiny-Q4_K_M.gguf");
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(model->name, "Tiny-Q4_K_M");
@@ -62,7 +80,7 @@ TEST_F(PullTest, HuggingFaceFileIsCheckedAgainstTheServersChecksum) {
 }
 
 TEST_F(PullTest, RevisionsAndNamesCanBeChosen) {
-  files["/own/repo/resolve/abc123/sub/Tiny.gguf"] = kModel;
+  files.set("/own/repo/resolve/abc123/sub/Tiny.gguf", kModel);
   options.name = "mine";
   const auto model = pull("hf:own/repo@abc123/sub/Tiny.gguf");
   ASSERT_TRUE(model) << model.error().message;
@@ -71,7 +89,7 @@ TEST_F(PullTest, RevisionsAndNamesCanBeChosen) {
 }
 
 TEST_F(PullTest, EveryPartOfASplitFileIsFetched) {
-  for (int i = 1; i <= 3; ++i) files[fmt::format("/own/repo/resolve/main/Big-0000{}-of-00003.gguf", i)] = kModel + std::to_string(i);
+  for (int i = 1; i <= 3; ++i) files.set(fmt::format("/own/repo/resolve/main/Big-0000{}-of-00003.gguf", i), kModel + std::to_string(i));
   const auto model = pull("hf:own/repo/Big-00001-of-00003.gguf");
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(model->name, "Big");
@@ -81,12 +99,12 @@ TEST_F(PullTest, EveryPartOfASplitFileIsFetched) {
 
 TEST_F(PullTest, WholeFolderTakesWhatTheRepositoryHas) {
   const std::string base = "/own/repo/resolve/main/";
-  files[base + "config.json"] = "{}";
-  files[base + "tokenizer.json"] = "{\"a\":1}";
-  files[base + "model.safetensors.index.json"] =
-      R"({"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors","c":"model-1.safetensors"}})";
-  files[base + "model-1.safetensors"] = "one";
-  files[base + "model-2.safetensors"] = "two";
+  files.set(base + "config.json", "{}");
+  files.set(base + "tokenizer.json", "{\"a\":1}");
+  files.set(base + "model.safetensors.index.json",
+            R"({"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors","c":"model-1.safetensors"}})");
+  files.set(base + "model-1.safetensors", "one");
+  files.set(base + "model-2.safetensors", "two");
   const auto model = pull("hf:own/repo");
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(model->name, "repo");
@@ -97,19 +115,19 @@ TEST_F(PullTest, WholeFolderTakesWhatTheRepositoryHas) {
 
 TEST_F(PullTest, HostileShardNamesAreRefused) {
   const std::string base = "/own/repo/resolve/main/";
-  files[base + "config.json"] = "{}";
-  files[base + "model.safetensors.index.json"] = R"({"weight_map":{"a":"../../../evil"}})";
+  files.set(base + "config.json", "{}");
+  files.set(base + "model.safetensors.index.json", R"({"weight_map":{"a":"../../../evil"}})");
   EXPECT_THAT(failure("hf:own/repo"), HasSubstr("cannot name a file"));
 }
 
 TEST_F(PullTest, BrokenPullKeepsFinishedFilesAndIsNotUsable) {
   const std::string base = "/own/repo/resolve/main/Big-0000";
-  files[base + "1-of-00002.gguf"] = kModel;
+  files.set(base + "1-of-00002.gguf", kModel);
   EXPECT_THAT(failure("hf:own/repo/Big-00001-of-00002.gguf"), HasSubstr("404"));
   EXPECT_EQ(store.find("Big")->problem, "not completely downloaded");
   EXPECT_FALSE(resolve("Big", store));
   const std::size_t asked = server.requests().size();
-  files[base + "2-of-00002.gguf"] = kModel + "2";
+  files.set(base + "2-of-00002.gguf", kModel + "2");
   ASSERT_EQ(failure("hf:own/repo/Big-00001-of-00002.gguf"), "");
   EXPECT_EQ(server.requests().size(), asked + 1);  // the first part was not asked for again
 }
@@ -120,11 +138,11 @@ TEST_F(PullTest, NothingIsLeftOfAPullThatBroughtNothing) {
 }
 
 TEST_F(PullTest, WhatIsHereIsNotFetchedAgainUnlessForced) {
-  files["/m.gguf"] = kModel;
+  files.set("/m.gguf", kModel);
   ASSERT_EQ(failure(server.url("/m.gguf")), "");
   ASSERT_EQ(failure(server.url("/m.gguf")), "");
   EXPECT_EQ(server.requests().size(), 1u);
-  files["/m.gguf"] = kModel + "new";
+  files.set("/m.gguf", kModel + "new");
   options.force = true;
   const auto model = pull(server.url("/m.gguf"));
   ASSERT_TRUE(model) << model.error().message;
@@ -132,8 +150,8 @@ TEST_F(PullTest, WhatIsHereIsNotFetchedAgainUnlessForced) {
 }
 
 TEST_F(PullTest, AnotherModelOfTheSameNameIsNotReplaced) {
-  files["/a/m.gguf"] = kModel;
-  files["/b/M.gguf"] = kModel + "other";
+  files.set("/a/m.gguf", kModel);
+  files.set("/b/M.gguf", kModel + "other");
   ASSERT_EQ(failure(server.url("/a/m.gguf")), "");
   EXPECT_THAT(failure(server.url("/b/M.gguf")), HasSubstr("--name"));
   EXPECT_EQ(*read_file(store.folder("m") / "m.gguf"), kModel);
@@ -159,7 +177,7 @@ TEST_F(PullTest, SourcesThatMakeNoSenseAreRefused) {
 
 TEST_F(PullTest, TokenGoesToTheHubAlone) {
   const ScopedVariable with_token("HF_TOKEN", "hf_secret");
-  files["/own/repo/resolve/main/m.gguf"] = kModel;
+  files.set("/own/repo/resolve/main/m.gguf", kModel);
   ASSERT_EQ(failure("hf:own/repo/m.gguf"), "");
   EXPECT_EQ(server.requests().at(0).header("authorization"), "Bearer hf_secret");
   TestServer other([](const ServedRequest& request, ServedConnection& connection) { connection.file(request, kModel); });
@@ -168,7 +186,7 @@ TEST_F(PullTest, TokenGoesToTheHubAlone) {
 }
 
 TEST_F(PullTest, TwoPullsOfOneModelFetchItOnce) {
-  files["/m.gguf"] = kModel;
+  files.set("/m.gguf", kModel);
   std::thread first([&] { EXPECT_TRUE(store::pull(store, server.url("/m.gguf"), {}, {})); });
   std::thread second([&] { EXPECT_TRUE(store::pull(store, server.url("/m.gguf"), {}, {})); });
   first.join();
@@ -177,7 +195,7 @@ TEST_F(PullTest, TwoPullsOfOneModelFetchItOnce) {
 }
 
 TEST_F(PullTest, UserCatalogueEntryIsPulledByName) {
-  files["/x.gguf"] = kModel;
+  files.set("/x.gguf", kModel);
   write_catalogue(fmt::format("[[model]]\nname = \"own\"\nfiles = [ {{ url = \"{}\", sha256 = \"{}\" }} ]\n", server.url("/x.gguf"),
                               sha256_of(kModel)));
   const auto path = ensure("own", {});
