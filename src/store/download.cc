@@ -277,7 +277,7 @@ Result<DownloadedFile> Download::run() {
       return give_up();
     }
     if (!wait_before_retry(restart_ ? milliseconds(0) : retry_after_)) {
-      error_ = {ErrorCode::kCancelled, url_.shown() + ": stopped"};
+      error_ = {ErrorCode::kCancelled, url_.shown() + ": stopped; repeat the command to continue"};
       return give_up();
     }
   }

@@ -123,7 +123,7 @@ void set_up(CURL* easy, Hop& hop, const Url& url, char* message) {
 std::optional<Error> error_of(const Hop& hop, const Url& url, CURLcode code, const char* message) {
   const auto error = [&](ErrorCode kind, std::string text) { return Error{kind, fmt::format("{}: {}", url.shown(), text)}; };
   if (hop.refused) return hop.refused;
-  if (hop.stopped) return error(ErrorCode::kCancelled, "stopped");
+  if (hop.stopped) return error(ErrorCode::kCancelled, "stopped; repeat the command to continue");
   if (hop.stalled)
     return error(ErrorCode::kDeadline,
                  fmt::format("nothing came for {} s", std::chrono::duration<double>(hop.request.timeouts.stall).count()));

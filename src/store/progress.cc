@@ -15,6 +15,8 @@ namespace {
 constexpr Duration kRedraw = std::chrono::milliseconds(100);
 constexpr Duration kPlainLine = std::chrono::seconds(5);
 
+constexpr int kRoomForFigures = 58;  // "100 % ", the bar's brackets, "999 MB of 999 MB, 999 MB/s, 99 min 59 s left"
+
 int columns_of(std::FILE* out) {
   winsize size{};
   return ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
@@ -63,7 +65,7 @@ void ProgressPrinter::draw(const Progress& progress, double speed) {
   std::string line = fmt::format("{}  ", progress.label);
   const double share =
       progress.total && *progress.total > 0 ? std::min(1.0, static_cast<double>(progress.done) / static_cast<double>(*progress.total)) : 0;
-  const int room = columns_ - 1 - static_cast<int>(line.size() + figures.size()) - 10;
+  const int room = columns_ - static_cast<int>(line.size()) - kRoomForFigures;  // not the figures' own length: the bar would tremble
   if (progress.total && room >= 10) line += fmt::format("{} {:3.0f} %  ", bar(share, std::min(room, 30)), share * 100);
   line += figures;
   if (static_cast<int>(line.size()) >= columns_) line.resize(static_cast<std::size_t>(std::max(1, columns_ - 1)));

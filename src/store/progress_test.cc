@@ -40,7 +40,7 @@ TEST(ProgressPrinter, WritesPlainLinesNowAndThen) {
 
 TEST(ProgressPrinter, RedrawsOneLineOnATerminal) {
   Printed out;
-  ProgressPrinter printer(out.file, out.clock, true, 70);
+  ProgressPrinter printer(out.file, out.clock, true, 90);
   printer.show({.label = "m.gguf", .done = 0, .total = 100'000'000});
   out.clock.advance(std::chrono::seconds(1));
   printer.show({.label = "m.gguf", .done = 25'000'000, .total = 100'000'000});
