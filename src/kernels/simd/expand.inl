@@ -15,9 +15,19 @@ inline void expand_quad(const std::byte* low, const std::byte* high, std::uint8_
   store_line(q + kQuad * 64, map(value));
 }
 
+// Panels follow each other in memory, so what lies ahead is what will be read, across panels too. Hardware prefetchers stop at
+// each 4 KiB page. The distance was chosen by decoding SmolLM2 (2, 4, 8, 16 and 32 KiB ahead).
+template <int kLines>
+inline void prefetch_ahead(const std::byte* p) {
+  constexpr int kAhead = 8192;
+  for (int line = 0; line < kLines; ++line) __builtin_prefetch(p + kAhead + line * 64, 0, 2);
+}
+
 template <int kLow, int kHigh, class Map>
 inline void expand_quants(const std::byte* low, const std::byte* high, int k, std::uint8_t* q, Map map) {
   for (int b = 0; b < k / 32; ++b, low += kLow * 64, high += kHigh * 64, q += 512) {
+    prefetch_ahead<kLow>(low);
+    prefetch_ahead<kHigh>(high);
     expand_quad<kLow, kHigh, 0>(low, high, q, map);
     expand_quad<kLow, kHigh, 1>(low, high, q, map);
     expand_quad<kLow, kHigh, 2>(low, high, q, map);

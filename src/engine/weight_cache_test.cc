@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weight cache on the real model: found again, the same bits as without, and no cache is no failure.
+#include "model/weight_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/file_io.h"
+#include "base/testing.h"
+#include "engine/loaded_model.h"
+#include "engine/runner.h"
+
+namespace weir::engine {
+namespace {
+
+std::unique_ptr<model::Model> load() {
+  auto backend = kernels::make_cpu_backend({.threads = 2, .activations = kernels::Activations::kInt8, .isa = ""});
+  return model::Model::load(testing::smollm2_path(), std::move(backend.value())).value();
+}
+
+std::vector<float> logits(model::Model& model) {
+  Runner runner(model, {.max_tokens = 64});
+  const std::vector<TokenId> tokens{1, 9690, 198, 2683, 359, 253, 5356, 5646};
+  const SeqId sequence = runner.open().value();
+  const Piece pieces[] = {{sequence, tokens, Outputs::kAll}};
+  const kernels::Matrix rows = runner.step(pieces).value();
+  return {rows.data, rows.data + rows.rows * rows.cols};
+}
+
+TEST(WeightCache, IsMadeOnceAndChangesNoBit) {
+  WEIR_REQUIRE_CACHED(testing::smollm2_path());
+  const testing::TemporaryFolder folder;
+  const model::WeightCacheOptions options{.folder = folder.path() / "weights"};
+  const auto plain = load();
+  const std::vector<float> wanted = logits(*plain);
+  for (const bool made : {true, false}) {
+    const auto packed = load();
+    const auto report = attach_packed_weights(*packed, options);
+    EXPECT_EQ(report.note, "");
+    EXPECT_EQ(report.made, made);
+    EXPECT_GT(report.bytes, 90u << 20);
+    EXPECT_LT(report.bytes, 110u << 20);
+    const std::vector<float> found = logits(*packed);
+    EXPECT_EQ(std::memcmp(found.data(), wanted.data(), wanted.size() * sizeof(float)), 0);
+  }
+}
+
+TEST(WeightCache, WithoutAPlaceTheModelWorksFromItsFile) {
+  WEIR_REQUIRE_CACHED(testing::smollm2_path());
+  const testing::TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder.path() / "file", "x"));
+  const auto model = load();
+  const auto report = attach_packed_weights(*model, {.folder = folder.path() / "file" / "weights"});
+  EXPECT_EQ(report.bytes, 0u);
+  EXPECT_NE(report.note.find("weight cache is off"), std::string::npos);
+  EXPECT_EQ(logits(*model).size(), 8u * 49152);
+  const auto small = attach_packed_weights(*model, {.folder = folder.path() / "weights", .limit_bytes = 1 << 20});
+  EXPECT_NE(small.note.find("limit"), std::string::npos);
+  EXPECT_EQ(attach_packed_weights(*model, {.enabled = false}).bytes, 0u);
+}
+
+}  // namespace
+}  // namespace weir::engine
