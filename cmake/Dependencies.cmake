@@ -21,7 +21,19 @@ if(WEIR_BENCHMARKS)
 endif()
 
 # native/text: chat templates (minijinja) and, later, structured output (llguidance), as one static library.
-find_program(CARGO cargo REQUIRED)
+# Any cargo from 1.85 will do; rustup's is looked at first, Debian's cargo-web and rustc-web are the fallback.
+function(weir_usable_cargo result path)
+  execute_process(COMMAND ${path} --version OUTPUT_VARIABLE version ERROR_QUIET RESULT_VARIABLE failed)
+  if(failed OR NOT version MATCHES "cargo ([0-9.]+)" OR CMAKE_MATCH_1 VERSION_LESS 1.85)
+    message(STATUS "Passing over ${path}: too old or not working")
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+find_program(CARGO cargo HINTS ENV CARGO_HOME $ENV{HOME}/.cargo PATHS /usr/bin PATH_SUFFIXES bin VALIDATOR weir_usable_cargo)
+if(NOT CARGO)
+  message(FATAL_ERROR "No usable cargo (Rust 1.85 or newer) was found. On Debian: apt-get install cargo-web rustc-web. "
+    "Else install Rust from https://rustup.rs, or name it with -DCARGO=/path/to/cargo.")
+endif()
 set(native_text_dir ${CMAKE_SOURCE_DIR}/native/text)
 set(WEIR_NATIVE_TEXT_OUT ${CMAKE_BINARY_DIR}/native-text CACHE PATH "Where cargo builds; build folders may share it")
 set(native_text_out ${WEIR_NATIVE_TEXT_OUT})

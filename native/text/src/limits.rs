@@ -80,7 +80,7 @@ struct Walk<'a, 'b, 'c> {
 impl Walk<'_, '_, '_> {
     fn visit(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
         self.nodes += 1;
-        if self.nodes.is_multiple_of(8) {
+        if self.nodes % 8 == 0 {
             self.state.consume_fuel(1)?;
         }
         let Some(object) = value.as_object() else { return Ok(()) };
