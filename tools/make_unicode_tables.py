@@ -2,18 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes src/tokenizer/unicode_tables.inc: categories, lower case, decompositions and compositions of Unicode.
 
-The version should be the one that the reference tokenizers' regular expressions use (16.0 for `tokenizers` 0.23):
-    python3 -m venv v && v/bin/pip install unicodedata2==16.0.0 && v/bin/python tools/make_unicode_tables.py
-Without unicodedata2 Python's own (older) tables are used; the header of the output says which version they are.
+The version is the one of the regular expressions of the reference library, `tokenizers` 0.23. Its normalizers are older, each in
+its own way, and vocabularies were made with them; so the library itself is asked which characters they do not know.
+    python3 -m venv v && v/bin/pip install unicodedata2==16.0.0 tokenizers==0.23.3 && v/bin/python tools/make_unicode_tables.py
+Use Python 3.11: what its own unicodedata (14.0) lacks is what Debian 12's PCRE2 lacks.
 """
 import sys
 import unicodedata
 from pathlib import Path
 
-try:
-    import unicodedata2 as ucd
-except ImportError:
-    ucd = unicodedata
+import unicodedata2 as ucd
+from tokenizers import normalizers, pre_tokenizers
 
 CATEGORIES = ["Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po",
               "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn"]
@@ -67,11 +66,57 @@ def new_ranges():
     return ranges
 
 
+CHARACTERS = [cp for cp in range(LIMIT) if not 0xD800 <= cp < 0xE000]
+
+
+def as_ranges(points):
+    ranges = []
+    for cp in sorted(points):
+        if ranges and ranges[-1][1] == cp - 1:
+            ranges[-1][1] = cp
+        else:
+            ranges.append([cp, cp])
+    return ranges
+
+
+def kept_by(normalizer, categories):
+    """Characters of the categories that a normalizer should drop, but does not."""
+    return [cp for cp in CHARACTERS if ucd.category(chr(cp)) in categories and normalizer.normalize_str(chr(cp)) != ""]
+
+
+def bert(**only):
+    off = dict(clean_text=False, handle_chinese_chars=False, strip_accents=False, lowercase=False)
+    return normalizers.BertNormalizer(**(off | only))
+
+
+def punctuation_differences():
+    """Characters that are punctuation by category or by the library, but not by both."""
+    split = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("removed")])
+    result = []
+    for cp in CHARACTERS:
+        if cp >= 0x80 and not chr(cp).isspace():
+            if (split.pre_tokenize_str(chr(cp)) == []) != ucd.category(chr(cp)).startswith("P"):
+                result.append(cp)
+    return result
+
+
+UNKNOWN_MARKS = kept_by(normalizers.StripAccents(), ("Mn", "Mc", "Me"))
+NFD, NFKD = normalizers.NFD(), normalizers.NFKD()
+
+
+def known_to_normalizers(cp):
+    return cp not in UNKNOWN and NFD.normalize_str(chr(cp)) == ucd.normalize("NFD", chr(cp)) and \
+        NFKD.normalize_str(chr(cp)) == ucd.normalize("NFKD", chr(cp))
+
+
+UNKNOWN = set(UNKNOWN_MARKS)
+
+
 def decompositions():
     """(code point, compatibility?, full expansion) of everything but Hangul syllables, sorted."""
     result = []
     for cp in range(LIMIT):
-        if cp in HANGUL or 0xD800 <= cp < 0xE000:
+        if cp in HANGUL or 0xD800 <= cp < 0xE000 or not known_to_normalizers(cp):
             continue
         c = chr(cp)
         nfd, nfkd = ucd.normalize("NFD", c), ucd.normalize("NFKD", c)
@@ -88,7 +133,7 @@ def compositions():
         if not field or field.startswith("<"):
             continue
         parts = [int(p, 16) for p in field.split()]
-        if len(parts) == 2 and ucd.normalize("NFC", chr(parts[0]) + chr(parts[1])) == chr(cp):
+        if len(parts) == 2 and known_to_normalizers(cp) and ucd.normalize("NFC", chr(parts[0]) + chr(parts[1])) == chr(cp):
             result.append((parts[0], parts[1], cp))
     return sorted(result)
 
@@ -106,12 +151,17 @@ def main():
     out.append("struct NewRange { char32_t first, last; std::uint8_t category; };")
     emit(out, "NewRange", "kNewRanges", [f"{{{a:#x},{b:#x},{c}}}" for a, b, c in new_ranges()])
 
-    index, values = two_stage([ucd.combining(chr(cp)) for cp in range(LIMIT)])
+    out.append("// Where the reference library's normalizers, whose tables are older, judge otherwise than the category says.")
+    out.append("struct Exception { char32_t first, last; };")
+    for name, points in [("kPunctuationExceptions", punctuation_differences()), ("kControlExceptions", kept_by(bert(clean_text=True), ("Cc", "Cf", "Co"))),
+                         ("kNonspacingExceptions", kept_by(bert(strip_accents=True), ("Mn",))), ("kMarkExceptions", UNKNOWN_MARKS)]:
+        emit(out, "Exception", name, [f"{{{a:#x},{b:#x}}}" for a, b in as_ranges(points)])
+
+    index, values = two_stage([0 if cp in UNKNOWN else ucd.combining(chr(cp)) for cp in range(LIMIT)])
     emit(out, "std::uint8_t", "kCombiningIndex", index)
     emit(out, "std::uint8_t", "kCombiningValues", values)
 
-    lower = [(cp, ord(chr(cp).lower())) for cp in range(LIMIT)
-             if not 0xD800 <= cp < 0xE000 and len(chr(cp).lower()) == 1 and chr(cp).lower() != chr(cp)]
+    lower = [(cp, ord(to)) for cp in CHARACTERS if len(to := normalizers.Lowercase().normalize_str(chr(cp))) == 1 and to != chr(cp)]
     out.append("struct LowerEntry { char32_t from, to; };")
     emit(out, "LowerEntry", "kLower", [f"{{{a:#x},{b:#x}}}" for a, b in lower])
 

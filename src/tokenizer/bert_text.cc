@@ -21,18 +21,18 @@ bool is_cjk(char32_t code) {
   return false;
 }
 
-bool is_control(char32_t code) {
+// As GGUF counts them: what is white space separates words instead.
+bool is_gguf_control(char32_t code) {
   const Category c = category(code);
-  if (c == Category::kCcSpace) return code != '\t' && code != '\n' && code != '\r';
-  return c == Category::kCc || c == Category::kCf || c == Category::kCo || c == Category::kCs;
+  return c == Category::kCc || c == Category::kCf || c == Category::kCo;
 }
 
 }  // namespace
 
-bool is_bert_punctuation(char32_t code) {
+bool is_bert_punctuation(char32_t code, bool as_gguf) {
   if (code < 0x80)
     return (code >= 33 && code <= 47) || (code >= 58 && code <= 64) || (code >= 91 && code <= 96) || (code >= 123 && code <= 126);
-  return classes(code) & kPunctuation;
+  return as_gguf ? (classes(code) & kPunctuation) != 0 : library_punctuation(code);
 }
 
 std::u32string bert_normalize(std::u32string_view text, const BertOptions& options) {
@@ -40,9 +40,8 @@ std::u32string bert_normalize(std::u32string_view text, const BertOptions& optio
   cleaned.reserve(text.size() + 16);
   for (char32_t code : text) {
     if (options.clean_text) {
-      const bool space = is_space(code);
-      if (code == 0 || code == 0xFFFD || (is_control(code) && !(options.as_gguf && space))) continue;
-      if (space) code = ' ';
+      if (code == 0 || code == 0xFFFD || (options.as_gguf ? is_gguf_control(code) : library_control(code))) continue;
+      if (is_space(code)) code = ' ';
     }
     if (options.split_cjk && is_cjk(code)) {
       cleaned += U' ';
@@ -58,7 +57,7 @@ std::u32string bert_normalize(std::u32string_view text, const BertOptions& optio
       std::erase_if(cleaned, [](char32_t code) { return classes(code) & kMark; });
     } else {
       cleaned = normalize(cleaned, NormalForm::kNfd);
-      std::erase_if(cleaned, [](char32_t code) { return category(code) == Category::kMn; });
+      std::erase_if(cleaned, library_nonspacing);
     }
   }
   if (!options.lowercase) return cleaned;

@@ -19,6 +19,6 @@ struct BertOptions {
 };
 
 std::u32string bert_normalize(std::u32string_view text, const BertOptions& options);
-bool is_bert_punctuation(char32_t code);
+bool is_bert_punctuation(char32_t code, bool as_gguf);
 
 }  // namespace weir::tokenizer

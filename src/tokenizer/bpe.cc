@@ -262,44 +262,51 @@ void Bpe::merge_short(std::vector<std::uint32_t>& symbols) const {
 }
 
 void Bpe::merge_long(BpeScratch& scratch) const {
-  auto& symbol = scratch.symbols_;
-  const std::size_t count = symbol.size();
-  WEIR_CHECK(count < kEnd, "{} symbols in a piece", count);
-  auto &rank = scratch.ranks_, &result = scratch.results_, &previous = scratch.previous_, &next = scratch.next_;
+  auto& nodes = scratch.nodes_;
   auto& heap = scratch.heap_;
-  for (auto* list : {&rank, &result, &previous, &next}) list->resize(count);
+  const std::size_t count = scratch.symbols_.size();
+  WEIR_CHECK(count < kEnd, "{} symbols in a piece", count);
+  nodes.resize(count);
   heap.clear();
   const auto later = [](const BpeScratch::Candidate& a, const BpeScratch::Candidate& b) {
     return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;
   };
+  // Looks up the pair that starts at a node; true when it may join.
   const auto look_up = [&](std::uint32_t at) {
-    const Merge& merge = next[at] == kEnd ? merges_[0] : find(symbol[at], symbol[next[at]]);
-    rank[at] = next[at] == kEnd ? kNoRank : merge.rank;
-    result[at] = merge.result;
-    if (rank[at] != kNoRank) heap.push_back({rank[at], at});
-    return rank[at] != kNoRank;
+    BpeScratch::Node& node = nodes[at];
+    node.rank = kNoRank;
+    if (node.next == kEnd) return false;
+    const Merge& merge = find(node.symbol, nodes[node.next].symbol);
+    node.rank = merge.rank;
+    node.result = merge.result;
+    if (merge.rank == kNoRank) return false;
+    heap.push_back({merge.rank, at});
+    return true;
   };
   for (std::uint32_t i = 0; i < count; ++i) {
-    previous[i] = i == 0 ? kEnd : i - 1;
-    next[i] = i + 1 == count ? kEnd : i + 1;
-    look_up(i);
+    nodes[i] = {scratch.symbols_[i], kNoRank, 0, i == 0 ? kEnd : i - 1, i + 1 == count ? kEnd : i + 1};
   }
+  for (std::uint32_t i = 0; i < count; ++i) look_up(i);
   std::make_heap(heap.begin(), heap.end(), later);
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), later);
     const auto [best, at] = heap.back();
     heap.pop_back();
-    if (rank[at] != best) continue;  // the pair has changed since
-    const std::uint32_t right = next[at];
-    symbol[at] = result[at];
-    next[at] = next[right];
-    if (next[right] != kEnd) previous[next[right]] = at;
-    rank[right] = kNoRank;
-    symbol[right] = kEnd;
+    BpeScratch::Node& node = nodes[at];
+    if (node.rank != best) continue;  // the pair has changed since
+    BpeScratch::Node& right = nodes[node.next];
+    node.symbol = node.result;
+    node.next = right.next;
+    if (right.next != kEnd) nodes[right.next].previous = at;
+    right.rank = kNoRank;
+    right.symbol = kEnd;
     if (look_up(at)) std::push_heap(heap.begin(), heap.end(), later);
-    if (previous[at] != kEnd && look_up(previous[at])) std::push_heap(heap.begin(), heap.end(), later);
+    if (node.previous != kEnd && look_up(node.previous)) std::push_heap(heap.begin(), heap.end(), later);
   }
-  std::erase(symbol, kEnd);
+  scratch.symbols_.clear();
+  for (const BpeScratch::Node& node : nodes) {
+    if (node.symbol != kEnd) scratch.symbols_.push_back(node.symbol);
+  }
 }
 
 void Bpe::append_token(std::uint32_t symbol, std::vector<TokenId>& out) const {

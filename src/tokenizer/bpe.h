@@ -43,9 +43,13 @@ class BpeScratch {
   struct Candidate {
     std::uint32_t rank, at;
   };
+  struct Node {  // of the list of symbols of a long piece; rank and result are those of the pair that starts here
+    std::uint32_t symbol, rank, result, previous, next;
+  };
 
   std::vector<Entry> cache_;
-  std::vector<std::uint32_t> symbols_, ranks_, results_, previous_, next_;
+  std::vector<std::uint32_t> symbols_;
+  std::vector<Node> nodes_;
   std::vector<Candidate> heap_;
 };
 

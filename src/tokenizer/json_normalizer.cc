@@ -135,7 +135,7 @@ void JsonNormalizer::apply_step(const Step& step, std::string& text) {
     change_characters(text, append_lower);
   } else if (std::holds_alternative<StripAccents>(step)) {
     change_characters(text, [](char32_t code, std::u32string& out) {
-      if (!(classes(code) & kMark)) out += code;
+      if (!library_mark(code)) out += code;
     });
   } else if (const auto* sides = std::get_if<Strip>(&step)) {
     strip(text, sides->left, sides->right);

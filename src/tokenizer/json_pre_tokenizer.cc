@@ -141,7 +141,7 @@ void JsonPreTokenizer::find(const Step& step, std::string_view text, std::vector
       const char32_t code = code_of_valid_utf8(text.data() + at);
       const bool in = characters->set == CharacterSet::kWhiteSpace ? is_space(code)
                       : characters->set == CharacterSet::kNumber   ? (classes(code) & kNumber) != 0
-                                                                   : is_bert_punctuation(code);
+                                                                   : is_bert_punctuation(code, false);
       if (in) match(at, at + utf8_length(text[at]));
     }
   } else {  // Words

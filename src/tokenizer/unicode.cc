@@ -118,6 +118,30 @@ bool is_word(char32_t code) {
   return is_regex_word(code) && category(code) != Category::kNo;
 }
 
+namespace {
+template <std::size_t N>
+bool is_exception(const Exception (&ranges)[N], char32_t code) {
+  const auto* after =
+      std::upper_bound(std::begin(ranges), std::end(ranges), code, [](char32_t c, const Exception& range) { return c < range.first; });
+  return after != std::begin(ranges) && code <= std::prev(after)->last;
+}
+}  // namespace
+
+bool library_punctuation(char32_t code) {
+  const bool punctuation = classes(code) & kPunctuation;
+  return punctuation != is_exception(kPunctuationExceptions, code);
+}
+
+bool library_control(char32_t code) {
+  const Category c = category(code);
+  return (c == Category::kCc || c == Category::kCcSpace || c == Category::kCf || c == Category::kCo) &&
+         !is_exception(kControlExceptions, code);
+}
+
+bool library_nonspacing(char32_t code) { return category(code) == Category::kMn && !is_exception(kNonspacingExceptions, code); }
+
+bool library_mark(char32_t code) { return (classes(code) & kMark) && !is_exception(kMarkExceptions, code); }
+
 std::string newer_than_pcre2(std::string_view name) {
   constexpr std::string_view kNames = "LuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCoCn";
   std::string ranges;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tokenisers ask about a character: its general category, classes derived from it, lower case, and the four
-// normalisation forms (Unicode Standard Annex 15). Tables are generated (tools/make_unicode_tables.py).
+// normalisation forms (Unicode Standard Annex 15, as far as the reference library knows the characters). Tables are generated
+// (tools/make_unicode_tables.py).
 #pragma once
 
 #include <cstdint>
@@ -95,6 +96,13 @@ inline std::uint8_t classes(char32_t code) { return kClassesOfCategory[static_ca
 inline bool is_space(char32_t code) { return classes(code) & kSpace; }
 bool is_word(char32_t code);        // \w of Rust's expressions: Alphabetic, M, Nd, Pc and the joiners
 bool is_regex_word(char32_t code);  // \w of Oniguruma: without the joiners, but with the numbers of Latin-1
+
+// The same questions as the normalizers of the reference library (`tokenizers`) answer them, whose tables are older: a vocabulary
+// was made with those answers. They differ for characters of the last ten years or so.
+bool library_punctuation(char32_t code);
+bool library_control(char32_t code);
+bool library_nonspacing(char32_t code);  // Mn
+bool library_mark(char32_t code);        // M
 
 // Appends the lower case of a character (two characters for U+0130).
 void append_lower(char32_t code, std::u32string& out);

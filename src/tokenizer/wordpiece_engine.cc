@@ -19,7 +19,7 @@ void WordPieceEngine::encode(const Stretch& stretch, Scratch& scratch, std::vect
       finish();
       continue;
     }
-    const bool alone = is_bert_punctuation(code);
+    const bool alone = is_bert_punctuation(code, options_.as_gguf);
     if (alone) finish();
     append_utf8(code, word);
     if (alone) finish();
