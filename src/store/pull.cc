@@ -123,7 +123,11 @@ Status Pull::fetch_file(const CatalogueFile& file) {
                                 .magic = lower_case(file.name).ends_with(".gguf") ? "GGUF" : "",
                                 .token = token_for(file.url),
                                 .allow_http = options_.allow_http};
-  WEIR_ASSIGN(const DownloadedFile loaded, download(request, options_.limits, watcher_));
+  Result<DownloadedFile> downloaded = download(request, options_.limits, watcher_);
+  if (!downloaded && recipe_.from_catalogue && downloaded.error().code == ErrorCode::kNotFound)
+    downloaded.error().message +=
+        "; it may have been renamed since this catalogue was written: look at the model's page, then weir pull hf:OWNER/REPO/FILE";
+  WEIR_ASSIGN(const DownloadedFile loaded, std::move(downloaded));
   if (loaded.verified_by == VerifiedBy::kNobody)
     watcher_.note(
         fmt::format("{}: unverified, neither the catalogue nor the server states a checksum (SHA-256 {})", file.name, loaded.sha256));

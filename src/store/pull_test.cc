@@ -137,6 +137,11 @@ TEST_F(PullTest, NothingIsLeftOfAPullThatBroughtNothing) {
   EXPECT_TRUE(store.list().empty());
 }
 
+TEST_F(PullTest, CatalogueEntryThatIsGoneSaysHowToGoOn) {
+  write_catalogue(fmt::format("[[model]]\nname = \"own\"\nfiles = [ {{ url = \"{}\" }} ]\n", server.url("/gone.gguf")));
+  EXPECT_THAT(failure("own"), HasSubstr("weir pull hf:OWNER/REPO/FILE"));
+}
+
 TEST_F(PullTest, WhatIsHereIsNotFetchedAgainUnlessForced) {
   files.set("/m.gguf", kModel);
   ASSERT_EQ(failure(server.url("/m.gguf")), "");
