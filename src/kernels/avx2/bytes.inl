@@ -15,6 +15,7 @@ inline Bytes each(Bytes x, Function f) {
 inline __m128i load16(const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 inline Bytes gather(const std::byte* const* rows, std::int64_t at) {
   Bytes b;
+  WEIR_UNROLL
   for (int i = 0; i < 4; ++i) b.w[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(load16(rows[i] + at)), load16(rows[i + 4] + at), 1);
   return b;
 }
@@ -26,6 +27,7 @@ inline __m128i load4(const std::byte* p) {
 }
 inline Bytes gather4(const std::byte* const* rows, std::int64_t at) {
   Bytes b;
+  WEIR_UNROLL
   for (int i = 0; i < 4; ++i) b.w[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(load4(rows[i] + at)), load4(rows[i + 4] + at), 1);
   return b;
 }
@@ -35,6 +37,7 @@ inline Bytes operator&(Bytes x, __m256i m) {
   return each(x, [&](__m256i w) { return _mm256_and_si256(w, m); });
 }
 inline Bytes operator|(Bytes x, Bytes y) {
+  WEIR_UNROLL
   for (int i = 0; i < 4; ++i) x.w[i] = _mm256_or_si256(x.w[i], y.w[i]);
   return x;
 }

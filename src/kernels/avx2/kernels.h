@@ -4,6 +4,7 @@
 
 #include "kernels/kernel_table.h"
 #include "kernels/reference/kernels.h"
+#include "kernels/unroll.h"
 
 namespace weir::kernels::avx2 {
 

@@ -40,8 +40,10 @@ inline void group_sums(const std::uint8_t* weights, const std::int8_t* const* q,
   const __m256i ones = _mm256_set1_epi16(1);
   for (int quad = 0; quad < kGroup / 4; quad += kTogether) {
     __m256i pairs[kTile];
+    WEIR_UNROLL
     for (int i = 0; i < kTogether; ++i) {
       const __m256i w = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights + (quad + i) * 64));
+      WEIR_UNROLL
       for (int r = 0; r < kTile; ++r) {
         const __m256i x = broadcast4(q[r] + (quad + i) * 4);
         __m256i product;
@@ -54,6 +56,7 @@ inline void group_sums(const std::uint8_t* weights, const std::int8_t* const* q,
         pairs[r] = i == 0 ? product : _mm256_add_epi16(pairs[r], product);
       }
     }
+    WEIR_UNROLL
     for (int r = 0; r < kTile; ++r) sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs[r], ones));
   }
 }
@@ -62,6 +65,7 @@ template <int kTile, int kTogether, int kGroup>
 inline void rows_of_panel(const Panel& panel, const QuantizedRows& x, std::int64_t row, std::int64_t k_begin, float* acc) {
   const std::int8_t* q[kTile];
   std::int64_t block[kTile];
+  WEIR_UNROLL
   for (int r = 0; r < kTile; ++r) {
     q[r] = x.q + (row + r) * x.k + k_begin;
     block[r] = ((row + r) * x.k + k_begin) / kGroup;
@@ -71,16 +75,19 @@ inline void rows_of_panel(const Panel& panel, const QuantizedRows& x, std::int64
   const int zero_point = kTogether == kWide ? 0 : panel.traits.zero;
   for (int half = 0; half < 2; ++half) {
     __m256 total[kTile];
+    WEIR_UNROLL
     for (int r = 0; r < kTile; ++r) total[r] = _mm256_loadu_ps(acc + r * kPanelOuts + 8 * half);
     for (int g = 0; g < panel.k / kGroup; ++g) {
       const std::int8_t* at[kTile];
       __m256i sums[kTile];
+      WEIR_UNROLL
       for (int r = 0; r < kTile; ++r) {
         at[r] = q[r] + g * kGroup;
         sums[r] = _mm256_set1_epi32(-zero_point * group_sum[block[r] + g]);
       }
       group_sums<kTile, kTogether, kGroup>(panel.q + g * kGroup * kPanelOuts + 32 * half, at, sums);
       const __m256 scale = _mm256_loadu_ps(panel.scale + g * kPanelOuts + 8 * half);
+      WEIR_UNROLL
       for (int r = 0; r < kTile; ++r) {
         const __m256 both = _mm256_mul_ps(scale, _mm256_set1_ps(x.scale[(block[r] + g) * kGroup / 32]));
         if (panel.traits.has_offset) {
@@ -90,6 +97,7 @@ inline void rows_of_panel(const Panel& panel, const QuantizedRows& x, std::int64
         total[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[r]), both, total[r]);
       }
     }
+    WEIR_UNROLL
     for (int r = 0; r < kTile; ++r) _mm256_storeu_ps(acc + r * kPanelOuts + 8 * half, total[r]);
   }
 }

@@ -109,10 +109,12 @@ inline Doubles widen(V x) {
            _mm256_cvtps_pd(_mm256_castps256_ps128(x.b)), _mm256_cvtps_pd(_mm256_extractf128_ps(x.b, 1))}};
 }
 inline Doubles add(Doubles s, Doubles x) {
+  WEIR_UNROLL
   for (int i = 0; i < 4; ++i) s.d[i] = _mm256_add_pd(s.d[i], x.d[i]);
   return s;
 }
 inline Doubles add_squares(Doubles s, Doubles x) {
+  WEIR_UNROLL
   for (int i = 0; i < 4; ++i) s.d[i] = _mm256_fmadd_pd(x.d[i], x.d[i], s.d[i]);
   return s;
 }
@@ -125,16 +127,19 @@ inline double sum(Doubles s) {
 // The transpose of 16 rows of 16 floats: out[d · out_stride + row].
 inline void transpose8(const __m256* rows, float* out, std::int64_t out_stride) {
   __m256 t[8], u[8];
+  WEIR_UNROLL
   for (int i = 0; i < 8; i += 2) {
     t[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
     t[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
   }
+  WEIR_UNROLL
   for (int i = 0; i < 8; i += 4) {
     u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
     u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
     u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
     u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
   }
+  WEIR_UNROLL
   for (int i = 0; i < 4; ++i) {
     _mm256_storeu_ps(out + i * out_stride, _mm256_permute2f128_ps(u[i], u[i + 4], 0x20));
     _mm256_storeu_ps(out + (i + 4) * out_stride, _mm256_permute2f128_ps(u[i], u[i + 4], 0x31));
@@ -143,8 +148,10 @@ inline void transpose8(const __m256* rows, float* out, std::int64_t out_stride) 
 inline void transpose16(const V* rows, float* out, std::int64_t out_stride) {
   for (int half = 0; half < 2; ++half) {
     __m256 part[8];
+    WEIR_UNROLL
     for (int i = 0; i < 8; ++i) part[i] = rows[half * 8 + i].a;
     transpose8(part, out + half * 8, out_stride);
+    WEIR_UNROLL
     for (int i = 0; i < 8; ++i) part[i] = rows[half * 8 + i].b;
     transpose8(part, out + 8 * out_stride + half * 8, out_stride);
   }

@@ -21,6 +21,7 @@ inline __m128i load4(const std::byte* p) {
 template <class Load>
 inline Bytes gather_parts(const std::byte* const* rows, std::int64_t at, Load load_part16) {
   Bytes b;
+  WEIR_UNROLL
   for (int i = 0; i < 4; ++i) {
     const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(load_part16(rows[i] + at)), load_part16(rows[i + 4] + at), 1);
     const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(load_part16(rows[i + 8] + at)), load_part16(rows[i + 12] + at), 1);
@@ -40,6 +41,7 @@ inline Bytes operator&(Bytes x, __m512i m) {
   return each(x, [&](__m512i w) { return _mm512_and_si512(w, m); });
 }
 inline Bytes operator|(Bytes x, Bytes y) {
+  WEIR_UNROLL
   for (int i = 0; i < 4; ++i) x.w[i] = _mm512_or_si512(x.w[i], y.w[i]);
   return x;
 }

@@ -38,16 +38,21 @@ inline void rows_of_panel(const Panel& panel, const QuantizedRows& x, std::int64
   const float* scaled_sum = (kGroup == 32 ? x.scaled_sum32 : x.scaled_sum16) + at;
   const float* row_scale = x.scale + (row * x.k + k_begin) / 32;
   __m512 total[kTile];
+  WEIR_UNROLL
   for (int r = 0; r < kTile; ++r) total[r] = _mm512_loadu_ps(acc + r * kPanelOuts);
   for (int g = 0; g < panel.k / kGroup; ++g) {
     __m512i sums[kTile];
+    WEIR_UNROLL
     for (int r = 0; r < kTile; ++r) sums[r] = _mm512_set1_epi32(kOffset ? 0 : -panel.traits.zero * group_sum[r * stride + g]);
     const std::uint8_t* weights = panel.q + g * kGroup * kPanelOuts;
+    WEIR_UNROLL
     for (int quad = 0; quad < kGroup / 4; ++quad) {
       const __m512i w = _mm512_loadu_si512(weights + quad * 64);
+      WEIR_UNROLL
       for (int r = 0; r < kTile; ++r) sums[r] = _mm512_dpbusd_epi32(sums[r], w, broadcast4(q + r * q_stride + g * kGroup + quad * 4));
     }
     const __m512 scale = _mm512_loadu_ps(panel.scale + g * kPanelOuts);
+    WEIR_UNROLL
     for (int r = 0; r < kTile; ++r) {
       const __m512 both = _mm512_mul_ps(scale, _mm512_set1_ps(row_scale[r * scale_stride + g * kGroup / 32]));
       if constexpr (kOffset)
@@ -55,6 +60,7 @@ inline void rows_of_panel(const Panel& panel, const QuantizedRows& x, std::int64
       total[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[r]), both, total[r]);
     }
   }
+  WEIR_UNROLL
   for (int r = 0; r < kTile; ++r) _mm512_storeu_ps(acc + r * kPanelOuts, total[r]);
 }
 

@@ -79,10 +79,12 @@ inline double sum(Doubles s) {
 
 inline void transpose16(const V* rows, float* out, std::int64_t out_stride) {
   __m512 t[16], u[16];
+  WEIR_UNROLL
   for (int i = 0; i < 16; i += 2) {
     t[i] = _mm512_unpacklo_ps(rows[i].v, rows[i + 1].v);
     t[i + 1] = _mm512_unpackhi_ps(rows[i].v, rows[i + 1].v);
   }
+  WEIR_UNROLL
   for (int i = 0; i < 16; i += 4) {
     u[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
     u[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
@@ -90,6 +92,7 @@ inline void transpose16(const V* rows, float* out, std::int64_t out_stride) {
     u[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
   }
   // u[4j + i] holds, in its four 128-bit parts q, column 4q + i of rows 4j … 4j + 3.
+  WEIR_UNROLL
   for (int i = 0; i < 4; ++i) {
     const __m512 a = _mm512_shuffle_f32x4(u[i], u[4 + i], 0x88), b = _mm512_shuffle_f32x4(u[8 + i], u[12 + i], 0x88);
     const __m512 c = _mm512_shuffle_f32x4(u[i], u[4 + i], 0xdd), d = _mm512_shuffle_f32x4(u[8 + i], u[12 + i], 0xdd);

@@ -9,6 +9,7 @@ inline void transpose_keys(const std::byte* keys, std::int64_t dim, int first, i
     const int here = count - p < 16 ? count - p : 16;
     for (std::int64_t d = 0; d < dim; d += 16) {
       V rows[16];
+      WEIR_UNROLL
       for (int i = 0; i < 16; ++i) {
         if (i >= here) {
           rows[i] = zero();
@@ -49,15 +50,18 @@ inline void load_keys(DType type, const std::byte* keys, std::int64_t dim, int f
 template <int kRows>
 inline void score_rows(const float* const* q, const float* transposed, std::int64_t dim, float* scores) {
   V acc[kRows][2];
+  WEIR_UNROLL
   for (auto& line : acc) line[0] = line[1] = zero();
   for (std::int64_t d = 0; d < dim; ++d) {
     const V low = load(transposed + d * kKvChunk), high = load(transposed + d * kKvChunk + 16);
+    WEIR_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const V x = set1(q[r][d]);
       acc[r][0] = fma(x, low, acc[r][0]);
       acc[r][1] = fma(x, high, acc[r][1]);
     }
   }
+  WEIR_UNROLL
   for (int r = 0; r < kRows; ++r) {
     store(scores + r * kKvChunk, acc[r][0]);
     store(scores + r * kKvChunk + 16, acc[r][1]);
@@ -76,6 +80,7 @@ inline float softmax_chunk(float* scores, int begin, int end, float scale, float
                                                    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
   const V nothing = set1(-__builtin_inff()), from = set1(static_cast<float>(begin)), to = set1(static_cast<float>(end));
   V s[2];
+  WEIR_UNROLL
   for (int i = 0; i < 2; ++i) {
     s[i] = load(scores + 16 * i) * set1(scale);
     if (softcap > 0) s[i] = soft_cap(s[i], set1(softcap));
@@ -84,6 +89,7 @@ inline float softmax_chunk(float* scores, int begin, int end, float scale, float
   }
   const float top = largest(max(s[0], s[1]));
   const float most = top > state.max ? top : state.max;
+  WEIR_UNROLL
   for (int i = 0; i < 2; ++i) {
     s[i] = exp(s[i] - set1(most));
     store(scores + 16 * i, s[i]);
@@ -98,6 +104,7 @@ inline float softmax_chunk(float* scores, int begin, int end, float scale, float
 template <int kRows, int kParts>
 inline void weigh_block(const ValueTile& t, int row, std::int64_t d, std::int64_t count) {
   int begin = t.begin[row], end = t.end[row];  // the positions that all rows see
+  WEIR_UNROLL
   for (int r = 1; r < kRows; ++r) {
     begin = t.begin[row + r] > begin ? t.begin[row + r] : begin;
     end = t.end[row + r] < end ? t.end[row + r] : end;
@@ -107,22 +114,28 @@ inline void weigh_block(const ValueTile& t, int row, std::int64_t d, std::int64_
     return load_part(t.values + (p - t.first) * t.dim + d + 16 * part, part + 1 < kParts ? 16 : count);
   };
   const auto add_alone = [&](int r, int from, int to) {
-    for (int p = from; p < to; ++p)
-      for (int i = 0; i < kParts; ++i) acc[r][i] = fma(set1(t.weights[(row + r) * kKvChunk + p]), value(p, i), acc[r][i]);
+    for (int p = from; p < to; ++p) WEIR_UNROLL
+    for (int i = 0; i < kParts; ++i) acc[r][i] = fma(set1(t.weights[(row + r) * kKvChunk + p]), value(p, i), acc[r][i]);
   };
+  WEIR_UNROLL
   for (int r = 0; r < kRows; ++r) {
+    WEIR_UNROLL
     for (int i = 0; i < kParts; ++i)
       acc[r][i] = load_part(t.acc[row + r] + d + 16 * i, i + 1 < kParts ? 16 : count) * set1(t.factors[row + r]);
     add_alone(r, t.begin[row + r], begin < t.end[row + r] ? begin : t.end[row + r]);
   }
   for (int p = begin; p < end; ++p) {
     V values[kParts];
+    WEIR_UNROLL
     for (int i = 0; i < kParts; ++i) values[i] = value(p, i);
-    for (int r = 0; r < kRows; ++r)
-      for (int i = 0; i < kParts; ++i) acc[r][i] = fma(set1(t.weights[(row + r) * kKvChunk + p]), values[i], acc[r][i]);
+    WEIR_UNROLL
+    for (int r = 0; r < kRows; ++r) WEIR_UNROLL
+    for (int i = 0; i < kParts; ++i) acc[r][i] = fma(set1(t.weights[(row + r) * kKvChunk + p]), values[i], acc[r][i]);
   }
+  WEIR_UNROLL
   for (int r = 0; r < kRows; ++r) {
     add_alone(r, end > begin ? end : begin, t.end[row + r]);
+    WEIR_UNROLL
     for (int i = 0; i < kParts; ++i) store_part(t.acc[row + r] + d + 16 * i, acc[r][i], i + 1 < kParts ? 16 : count);
   }
 }

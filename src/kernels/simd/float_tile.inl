@@ -24,25 +24,33 @@ inline void dot_block(const FloatTile& t, std::int64_t row, std::int64_t out) {
   const float* x = t.x + row * t.x_stride;
   const std::byte* w = t.w + out * t.w_stride;
   V acc[kRows][kOuts], xs[kRows];
-  for (auto& line : acc)
-    for (V& v : line) v = zero();
+  WEIR_UNROLL
+  for (auto& line : acc) WEIR_UNROLL
+  for (V& v : line) v = zero();
   std::int64_t i = 0;
   for (; i + 16 <= t.k; i += 16) {
+    WEIR_UNROLL
     for (int r = 0; r < kRows; ++r) xs[r] = load(x + r * t.x_stride + i);
+    WEIR_UNROLL
     for (int o = 0; o < kOuts; ++o) {
       const V weights = load_weights<type>(w + o * t.w_stride + i * kBytes);
+      WEIR_UNROLL
       for (int r = 0; r < kRows; ++r) acc[r][o] = fma(xs[r], weights, acc[r][o]);
     }
   }
   if (i < t.k) {
+    WEIR_UNROLL
     for (int r = 0; r < kRows; ++r) xs[r] = load_n(x + r * t.x_stride + i, t.k - i);
+    WEIR_UNROLL
     for (int o = 0; o < kOuts; ++o) {
       const V weights = load_weights_n<type>(w + o * t.w_stride + i * kBytes, t.k - i);
+      WEIR_UNROLL
       for (int r = 0; r < kRows; ++r) acc[r][o] = fma(xs[r], weights, acc[r][o]);
     }
   }
-  for (int r = 0; r < kRows; ++r)
-    for (int o = 0; o < kOuts; ++o) t.dots[(row + r) * kPanelOuts + out + o] = sum(acc[r][o]);
+  WEIR_UNROLL
+  for (int r = 0; r < kRows; ++r) WEIR_UNROLL
+  for (int o = 0; o < kOuts; ++o) t.dots[(row + r) * kPanelOuts + out + o] = sum(acc[r][o]);
 }
 
 template <DType type, int kRows>
@@ -72,13 +80,16 @@ inline void column_rows(const ColumnTile& t, std::int64_t row) {
   constexpr std::int64_t kBytes = type == DType::kF32 ? 4 : 2;
   const bool whole = t.outs == kPanelOuts;
   V acc[kRows];
+  WEIR_UNROLL
   for (V& v : acc) v = zero();
   for (std::int64_t k = 0; k < t.k; ++k) {
     const std::byte* w = t.w + k * t.w_stride;
     const V weights = whole ? load_weights<type>(w) : load_weights_n<type>(w, t.outs);
+    WEIR_UNROLL
     for (int r = 0; r < kRows; ++r) acc[r] = fma(set1(t.x[(row + r) * t.x_stride + k]), weights, acc[r]);
   }
   static_cast<void>(kBytes);
+  WEIR_UNROLL
   for (int r = 0; r < kRows; ++r) store(t.dots + (row + r) * kPanelOuts, acc[r]);
 }
 
