@@ -16,13 +16,13 @@ const json::Object* member_object(const json::Object* parent, const char* key) {
   return value ? value->if_object() : nullptr;
 }
 
-// The object that holds the scaling: rope_parameters (or its part for the layer type), else rope_scaling.
+// The object that holds the scaling: rope_scaling, else rope_parameters or its part for the layer type.
 const json::Object* scaling_object(const Config& config, const char* layer_type) {
-  if (const json::Object* parameters = config.object("rope_parameters")) {
-    const json::Object* part = layer_type ? member_object(parameters, layer_type) : nullptr;
-    return part ? part : parameters;
-  }
-  return config.object("rope_scaling");
+  const json::Object* scaling = config.object("rope_scaling");
+  if (scaling && !scaling->empty()) return scaling;
+  const json::Object* parameters = config.object("rope_parameters");
+  const json::Object* part = layer_type ? member_object(parameters, layer_type) : nullptr;
+  return part ? part : parameters;
 }
 
 std::int32_t rotated(Config& config, std::int32_t head_dim, double share) {

@@ -22,14 +22,14 @@ struct RopeSpec {
   double theta = 10000;
   RopeScaling scaling = RopeScaling::kNone;
   double factor = 1;
-  std::int32_t original_context = 0;                 // needed by llama3, yarn and longrope
-  std::optional<double> attention_factor;            // the magnitude; computed when absent
-  double low_freq_factor = 1, high_freq_factor = 4;  // llama3
-  double beta_fast = 32, beta_slow = 1;              // yarn
-  double mscale = 0, mscale_all_dim = 0;             // yarn; 0 = not given
-  bool truncate = true;                              // yarn: round the ends of the ramp outwards
-  std::vector<double> short_factors, long_factors;   // longrope
-  std::vector<double> divisors;                      // each frequency is divided by its entry (GGUF's rope_freqs); empty = none
+  std::int32_t original_context = 0;                    // needed by llama3, yarn and longrope
+  std::optional<double> attention_factor{};             // the magnitude; computed when absent
+  double low_freq_factor = 1, high_freq_factor = 4;     // llama3
+  double beta_fast = 32, beta_slow = 1;                 // yarn
+  double mscale = 0, mscale_all_dim = 0;                // yarn; 0 = not given
+  bool truncate = true;                                 // yarn: round the ends of the ramp outwards
+  std::vector<double> short_factors{}, long_factors{};  // longrope
+  std::vector<double> divisors{};                       // each frequency is divided by its entry (GGUF's rope_freqs); empty = none
 };
 
 // kCorrupt naming the value that makes no sense: an odd dimension, a factor that is not positive, lists of the wrong length.

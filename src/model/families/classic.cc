@@ -28,8 +28,7 @@ void plan_gpt2(Plan& plan) {
   c.expect_flag({"scale_attn_by_inverse_layer_idx"}, false, "attention scaled by the layer's index is not supported");
   c.expect_flag({"add_cross_attention"}, false, "cross attention is not supported");
   plan.positions = t.max_context;
-  for (std::int32_t& size : plan.ffn_sizes)
-    if (size == 0) size = 4 * std::min(t.hidden, kMaxSize / 4);
+  ffn_sizes_by_tensor(plan);
   Names& n = plan.names;
   n.position_embedding = "position_embd";
   if (c.gguf()) return;

@@ -209,6 +209,15 @@ void apply_layer_types(Plan& plan, std::int32_t window) {
   }
 }
 
+void ffn_sizes_by_tensor(Plan& plan) {
+  for (std::size_t i = 0; i < plan.ffn_sizes.size(); ++i) {
+    std::int32_t& size = plan.ffn_sizes[i];
+    const TensorView* up = plan.tensors.peek(fmt::format("{}{}{}.{}.weight", plan.names.root, plan.names.layer, i, plan.names.ffn.up));
+    if (plan.config.gguf() && up && up->rank() == 2) size = bounded(plan, up->dim(0), 1, kMaxSize, "the inner size of the ffn");
+    if (size == 0) size = 4 * std::min(plan.traits.hidden, kMaxSize / 4);
+  }
+}
+
 Bias bias_by_flag(Plan& plan, const char* key, bool fallback) {
   if (plan.config.gguf()) return Bias::kOptional;
   return plan.config.flag_or({key}, fallback) ? Bias::kRequired : Bias::kNone;

@@ -36,6 +36,10 @@ void use_windows(Plan& plan, std::int32_t window, ByIndex slides);
 void apply_layer_types(Plan& plan, std::int32_t window);
 bool has_layer_types(const Plan& plan);
 
+// Inner sizes of the ffn from the tensors, for families whose converters write four times the hidden size whatever it is; and
+// four times the hidden size where config.json is silent.
+void ffn_sizes_by_tensor(Plan& plan);
+
 // Biases from a flag of config.json; in GGUF they are where the file has them.
 Bias bias_by_flag(Plan& plan, const char* key, bool fallback);
 

@@ -38,8 +38,7 @@ void plan_falcon(Plan& plan) {
   Config& c = plan.config;
   Traits& t = plan.traits;
   for (LayerTraits& layer : t.layers) layer.ffn = FfnKind::kPlain;
-  for (std::int32_t& size : plan.ffn_sizes)
-    if (size == 0) size = 4 * std::min(t.hidden, kMaxSize / 4);
+  ffn_sizes_by_tensor(plan);
   t.ffn.activation = read_activation(plan, "activation", Activation::kGeluErf);
   c.expect_flag({"alibi"}, false, "attention with linear biases (alibi) is not supported");
   Names& n = plan.names;

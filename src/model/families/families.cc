@@ -22,6 +22,9 @@ constexpr const char* kDeepseek3Defaults = R"({"q_lora_rank": 1536, "kv_lora_ran
   "qk_rope_head_dim": 64, "v_head_dim": 128, "n_group": 8, "topk_group": 4, "norm_topk_prob": true, "n_shared_experts": 1,
   "routed_scaling_factor": 2.5, "first_k_dense_replace": 3, "moe_intermediate_size": 2048})";
 
+constexpr const char* kGptOssDefaults = R"({"head_dim": 64, "num_key_value_heads": 8, "rope_parameters": {"rope_type": "yarn",
+  "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false, "original_max_position_embeddings": 4096}})";
+
 constexpr const char* kMamba2Defaults = R"({"conv_kernel": 4, "n_groups": 8, "state_size": 128, "num_heads": 128, "head_dim": 64,
   "expand": 2})";
 
@@ -48,7 +51,7 @@ constexpr Family kFamilies[] = {
     {"olmo2", "olmo2", plan_olmo2},
     {"olmo3", nullptr, plan_olmo2, R"({"sliding_window": 4096})"},
     {"olmoe", "olmoe", plan_olmoe},
-    {"gpt_oss", "gpt-oss", plan_gpt_oss, R"({"head_dim": 64, "num_key_value_heads": 8})"},
+    {"gpt_oss", "gpt-oss", plan_gpt_oss, kGptOssDefaults},
     {"deepseek_v2", "deepseek2", plan_deepseek,
      R"({"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128})"},
     {"deepseek_v3", nullptr, plan_deepseek, kDeepseek3Defaults},
