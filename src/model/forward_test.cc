@@ -160,5 +160,14 @@ TEST(Arena, KeepsLiveBuffersApart) {
   }
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)  // sanitizers end the process instead
+TEST(Arena, RecoversFromAPassThatWasTooLarge) {
+  Arena arena;
+  EXPECT_THROW(arena.matrix(std::int64_t{1} << 40, std::int64_t{1} << 12), std::bad_alloc);
+  arena.reset();
+  std::ranges::fill(arena.matrix(1, 1000).row_span(0), 1.0f);
+}
+#endif
+
 }  // namespace
 }  // namespace weir::model::testing
