@@ -3,7 +3,8 @@
 """Writes tests/data/tokenizer/json_cases.jsonl: small tokenizer.json files of every supported component, and what the
 `tokenizers` library makes of random Unicode text with them.
     python3 -m venv v && v/bin/pip install tokenizers==0.23.3 && v/bin/python tools/make_tokenizer_cases.py
-A line is {"name", "tokenizer", "cases": [[text, ids without added special tokens, ids with them, decoded text], …]}.
+Also tests/data/tokenizer/unicode_digests.json: what each normalizer makes of every single character, as a hash.
+A line of json_cases.jsonl is {"name", "tokenizer", "cases": [[text, ids without added special tokens, ids with them, decoded text], …]}.
 """
 import json
 import random
@@ -146,7 +147,31 @@ def all_tokenizers(rng):
     yield "sequence of processors", byte_level(rng, P.ByteLevel(add_prefix_space=False), post=processors.Sequence([processors.ByteLevel(), processors.TemplateProcessing(single="a $A b c", special_tokens=[("a", 66), ("b", 67), ("c", 68)])]))
 
 
+def fnv1a(chunks):
+    value = 0xCBF29CE484222325
+    for chunk in chunks:
+        for byte in chunk:
+            value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return f"{value:016x}"
+
+
+def write_digests():
+    """FNV-1a 64 over normalize(character) + newline for all characters in order."""
+    bert = dict(clean_text=False, handle_chinese_chars=False, strip_accents=False, lowercase=False)
+    steps = [normalizers.NFC(), normalizers.NFD(), normalizers.NFKC(), normalizers.NFKD(), normalizers.Lowercase(), normalizers.StripAccents(),
+             normalizers.Strip(), normalizers.BertNormalizer(), *[normalizers.BertNormalizer(**(bert | {name: True})) for name in bert]]
+    out = []
+    for step in steps:
+        tok = Tokenizer(models.BPE())
+        tok.normalizer = step
+        results = (step.normalize_str(chr(cp)).encode() + b"\n" for cp in range(0x110000) if not 0xD800 <= cp < 0xE000)
+        out.append({"normalizer": json.loads(tok.to_str())["normalizer"], "fnv1a": fnv1a(results)})
+    path = ROOT / "tests/data/tokenizer/unicode_digests.json"
+    path.write_text(json.dumps(out, indent=1) + "\n")
+
+
 def main():
+    write_digests()
     rng = random.Random(20261)
     out = ROOT / "tests/data/tokenizer/json_cases.jsonl"
     with out.open("w", encoding="ascii") as file:

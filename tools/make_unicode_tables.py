@@ -79,9 +79,9 @@ def as_ranges(points):
     return ranges
 
 
-def kept_by(normalizer, categories):
-    """Characters of the categories that a normalizer should drop, but does not."""
-    return [cp for cp in CHARACTERS if ucd.category(chr(cp)) in categories and normalizer.normalize_str(chr(cp)) != ""]
+def disputed(normalizer, categories):
+    """Characters that a normalizer should drop by their category but does not, and the other way round."""
+    return [cp for cp in CHARACTERS if (ucd.category(chr(cp)) in categories) != (normalizer.normalize_str(chr(cp)) == "")]
 
 
 def bert(**only):
@@ -100,7 +100,7 @@ def punctuation_differences():
     return result
 
 
-UNKNOWN_MARKS = kept_by(normalizers.StripAccents(), ("Mn", "Mc", "Me"))
+DISPUTED_MARKS = disputed(normalizers.StripAccents(), ("Mn", "Mc", "Me"))
 NFD, NFKD = normalizers.NFD(), normalizers.NFKD()
 
 
@@ -109,7 +109,7 @@ def known_to_normalizers(cp):
         NFKD.normalize_str(chr(cp)) == ucd.normalize("NFKD", chr(cp))
 
 
-UNKNOWN = set(UNKNOWN_MARKS)
+UNKNOWN = {cp for cp in DISPUTED_MARKS if ucd.category(chr(cp)).startswith("M")}
 
 
 def decompositions():
@@ -153,8 +153,8 @@ def main():
 
     out.append("// Where the reference library's normalizers, whose tables are older, judge otherwise than the category says.")
     out.append("struct Exception { char32_t first, last; };")
-    for name, points in [("kPunctuationExceptions", punctuation_differences()), ("kControlExceptions", kept_by(bert(clean_text=True), ("Cc", "Cf", "Co"))),
-                         ("kNonspacingExceptions", kept_by(bert(strip_accents=True), ("Mn",))), ("kMarkExceptions", UNKNOWN_MARKS)]:
+    for name, points in [("kPunctuationExceptions", punctuation_differences()), ("kControlExceptions", disputed(bert(clean_text=True), ("Cc", "Cf", "Co"))),
+                         ("kNonspacingExceptions", disputed(bert(strip_accents=True), ("Mn",))), ("kMarkExceptions", DISPUTED_MARKS)]:
         emit(out, "Exception", name, [f"{{{a:#x},{b:#x}}}" for a, b in as_ranges(points)])
 
     index, values = two_stage([0 if cp in UNKNOWN else ucd.combining(chr(cp)) for cp in range(LIMIT)])

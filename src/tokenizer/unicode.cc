@@ -134,13 +134,13 @@ bool library_punctuation(char32_t code) {
 
 bool library_control(char32_t code) {
   const Category c = category(code);
-  return (c == Category::kCc || c == Category::kCcSpace || c == Category::kCf || c == Category::kCo) &&
-         !is_exception(kControlExceptions, code);
+  const bool control = c == Category::kCc || c == Category::kCcSpace || c == Category::kCf || c == Category::kCo;
+  return control != is_exception(kControlExceptions, code);
 }
 
-bool library_nonspacing(char32_t code) { return category(code) == Category::kMn && !is_exception(kNonspacingExceptions, code); }
+bool library_nonspacing(char32_t code) { return (category(code) == Category::kMn) != is_exception(kNonspacingExceptions, code); }
 
-bool library_mark(char32_t code) { return (classes(code) & kMark) && !is_exception(kMarkExceptions, code); }
+bool library_mark(char32_t code) { return ((classes(code) & kMark) != 0) != is_exception(kMarkExceptions, code); }
 
 std::string newer_than_pcre2(std::string_view name) {
   constexpr std::string_view kNames = "LuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCoCn";
