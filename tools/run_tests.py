@@ -166,12 +166,13 @@ def script_jobs(mode: str, build: pathlib.Path) -> list[Job]:
     return jobs
 
 
-def cargo_jobs() -> list[Job]:
+def cargo_jobs(build: pathlib.Path) -> list[Job]:
     crate = ROOT / "native/text"
     if not any("#[test]" in p.read_text(encoding="utf-8") for p in crate.rglob("*.rs")):
         return []
     # The release profile, in the folder where tools/build.sh builds the library: its crates are not built again.
-    command = ["cargo", "test", "--release", "--locked", "--manifest-path", str(crate / "Cargo.toml"),
+    cargo = re.search(r"^CARGO:FILEPATH=(.+)$", (build / "CMakeCache.txt").read_text(), re.M)
+    command = [cargo[1] if cargo else "cargo", "test", "--release", "--locked", "--manifest-path", str(crate / "Cargo.toml"),
                "--target-dir", str(ROOT / "build/native-text")]
     return [Job("native/text", command, count_cargo)]
 
@@ -186,7 +187,7 @@ def collect(mode: str, build: pathlib.Path, logs: pathlib.Path, text: str, fuzz_
     gtest = gtest_jobs(build, programs["test"][::-1], logs, text)
     rest = fuzz_jobs(build, programs["fuzz"], logs, fuzz_seconds)
     if mode == "release":
-        rest += script_jobs(mode, build) + cargo_jobs()
+        rest += script_jobs(mode, build) + cargo_jobs(build)
     elif mode != "fuzz":
         rest += [job for job in script_jobs(mode, build) if job.name.startswith("scripts/")]
     return gtest + [job for job in rest if text in job.name]

@@ -19,10 +19,10 @@ wanted() {
   done
 }
 
-# A Rust toolchain on PATH that is new enough replaces Debian's packages: they conflict with rustup's.
+# A Rust toolchain that is new enough replaces Debian's packages: they conflict with rustup's. CMake looks in the same places.
 has_rust() {
   local version
-  version=$(cargo --version 2>/dev/null) && rustc --version >/dev/null 2>&1 || return 1
+  version=$(PATH=${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH && rustc --version >/dev/null 2>&1 && cargo --version 2>/dev/null) || return 1
   [[ $version =~ ^cargo\ ([0-9]+)\.([0-9]+) ]] || return 1
   ((BASH_REMATCH[1] > 1 || BASH_REMATCH[2] >= 85))
 }
