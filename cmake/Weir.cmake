@@ -25,6 +25,8 @@ endif()
 add_compile_options(-Wall -Wextra -Wpedantic -Werror -fno-math-errno -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-psabi -Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)  # false alarms of GCC 12 in the standard library
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options(-Wno-deprecated-declarations)  # libstdc++ 12's own stable_sort uses what C++17 deprecates
 endif()
 if(WEIR_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
