@@ -17,10 +17,10 @@ Status check_ids(std::span<const std::int32_t> ids, std::int64_t limit, const ch
   return {};
 }
 
-// Positions that a learned table allows; rope has no end.
+// Positions that a learned table or the scaling of rope allows; plain rope has no end.
 std::int64_t position_limit(const Traits& traits, const Weights& weights) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  return weights.position_embedding ? weights.position_embedding->view.dim(0) - traits.position_offset : kMost;
+  const std::int64_t most = traits.max_positions > 0 ? traits.max_positions : std::numeric_limits<std::int32_t>::max();
+  return weights.position_embedding ? weights.position_embedding->view.dim(0) - traits.position_offset : most;
 }
 
 Status check_blocks(std::size_t index, const SequenceSlice& slice, std::int64_t end, const SequenceMemory& memory) {

@@ -65,7 +65,7 @@ const Lie kLies[] = {
     {"llama", R"({"rope_theta": [1]})", "rope_theta"},
     {"llama", R"({"rope_scaling": {"rope_type": "linear", "factor": 0}})", "factor is 0"},
     {"llama", R"({"rope_scaling": {"rope_type": "llama3", "factor": 2, "low_freq_factor": 4, "high_freq_factor": 4}})", "high_freq_factor"},
-    {"llama", R"({"rope_scaling": {"rope_type": "dynamic", "factor": 2}})", "\"dynamic\" is not supported", kUnsupported},
+    {"llama", R"({"rope_scaling": {"rope_type": "xpos", "factor": 2}})", "\"xpos\" is not supported", kUnsupported},
     {"phi", R"({"partial_rotary_factor": 2})", "partial rotary factor 2"},
     {"phi", R"({"partial_rotary_factor": 0.2})", "1 rotated dimensions"},
     {"phi3", R"({"rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]}})",

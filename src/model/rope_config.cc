@@ -61,6 +61,8 @@ void read_scaling(Config& config, Config& scaling, RopeSpec& spec, std::int32_t 
   if (type == "default" || type == "mrope") return;  // mrope: for text alone all sections hold the same position
   if (type == "linear") {
     spec.scaling = RopeScaling::kLinear;
+  } else if (type == "dynamic") {  // the base grows with the length of a sequence, but only beyond the trained context
+    spec.only_up_to = context;
   } else if (type == "llama3") {
     spec.scaling = RopeScaling::kLlama3;
     spec.low_freq_factor = scaling.real_or({"low_freq_factor"}, 1, kTiny, kHuge);
@@ -70,8 +72,8 @@ void read_scaling(Config& config, Config& scaling, RopeSpec& spec, std::int32_t 
   } else if (type == "longrope" || type == "su") {
     read_long(config, scaling, spec, context);
   } else {
-    config.fail(ErrorCode::kUnsupported, "rope scaling of type \"{}\" is not supported (known: default, linear, llama3, yarn, longrope)",
-                type);
+    config.fail(ErrorCode::kUnsupported,
+                "rope scaling of type \"{}\" is not supported (known: default, linear, dynamic, llama3, yarn, longrope)", type);
   }
 }
 
@@ -150,6 +152,7 @@ std::int32_t add_rope(Config& config, Traits& traits, const RopeSpec& spec) {
     config.keep(std::move(rope).error());
     return -1;
   }
+  if (spec.only_up_to > 0) traits.max_positions = spec.only_up_to;
   traits.ropes.push_back(std::move(*rope));
   return static_cast<std::int32_t>(traits.ropes.size()) - 1;
 }

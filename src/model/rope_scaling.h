@@ -29,6 +29,7 @@ struct RopeSpec {
   double mscale = 0, mscale_all_dim = 0;                // yarn; 0 = not given
   bool truncate = true;                                 // yarn: round the ends of the ramp outwards
   std::vector<double> short_factors{}, long_factors{};  // longrope
+  std::int32_t only_up_to = 0;                          // dynamic scaling: plain frequencies up to this many positions, 0 = everywhere
   std::vector<double> divisors{};                       // each frequency is divided by its entry (GGUF's rope_freqs); empty = none
 };
 

@@ -174,8 +174,18 @@ TEST(RopeConfigTest, TheOuterOriginalContextCounts) {
   EXPECT_EQ(spec.factor, 128.0 / 40);
 }
 
+TEST(RopeConfigTest, DynamicIsPlainUpToTheTrainedContext) {
+  const RopeSpec spec = read(R"({"rope_theta": 1e4, "rope_scaling": {"type": "dynamic", "factor": 4.0}})", 8, 128);
+  EXPECT_EQ(spec.only_up_to, 128);
+  Config config{json::Object{}};
+  Traits traits;
+  EXPECT_EQ(add_rope(config, traits, spec), 0);
+  EXPECT_EQ(traits.max_positions, 128);
+  expect_equal(traits.ropes.at(0).inverse_frequencies, {1, 0.1, 0.01, 0.001});
+}
+
 TEST(RopeConfigTest, UnknownScalingsAreUnsupported) {
-  for (const char* type : {"dynamic", "ntk", "xpos"}) {
+  for (const char* type : {"proportional", "ntk", "xpos"}) {
     Config config(
         json::parse(fmt::format(R"({{"rope_scaling": {{"rope_type": "{}", "factor": 2.0}}}})", type), "test").value().as_object());
     read_rope(config, 16, 64);

@@ -96,6 +96,7 @@ struct Traits {
   std::int32_t vocab_size = 0;
   std::int32_t hidden = 0;
   std::int32_t max_context = 0;            // what the file says it was made for, 0 = unknown
+  std::int32_t max_positions = 0;          // positions from here on are refused, since the scaling of rope ends there; 0 = no end
   bool encoder = false;                    // hidden states are the result, no logits (BERT)
 
   NormKind norm = NormKind::kRms;
