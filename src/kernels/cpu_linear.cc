@@ -46,17 +46,11 @@ void check_job(const LinearJob& job) {
   WEIR_CHECK(static_cast<std::int64_t>(w.view.bytes.size()) >= w.view.rows() * w.view.bytes_per_row());
 }
 
-// Adds what a tile computed to the job's output.
-void write_dots(const LinearJob& job, const float* dots, std::int64_t out_begin, std::int64_t outs, std::int64_t row_begin,
-                std::int64_t rows) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float* out = job.out.row(row_begin + r) + out_begin;
-    const float* dot = dots + r * kPanelOuts;
-    for (std::int64_t o = 0; o < outs; ++o) {
-      const float value = job.bias ? dot[o] + job.bias[out_begin + o] : dot[o];
-      out[o] = job.accumulate ? out[o] + value : value;
-    }
-  }
+// Brings what tiles computed for outputs from `out_begin` on to the job's output.
+void write_dots(const KernelTable& table, const Task& t, const float* dots, std::int64_t out_begin, int outs) {
+  const LinearJob& job = *t.job;
+  table.write_dots({dots, job.bias ? job.bias + out_begin : nullptr, job.accumulate, outs, t.row_end - t.row_begin,
+                    job.out.row(t.row_begin) + out_begin, job.out.stride});
 }
 
 QuantizedRows allocate_rows(std::int64_t rows, std::int64_t k, Scratch& scratch) {
@@ -175,7 +169,7 @@ void run_int8(const KernelTable& table, const Task& t, Scratch& scratch) {
       table.panel_tile(panel, t.quantized->rows, t.row_begin, static_cast<int>(rows), begin, acc);
       add_residuals(table, panel, *t.quantized, t.row_begin, rows, begin, acc);
     }
-    write_dots(*t.job, acc, o, outs, t.row_begin, rows);
+    write_dots(table, t, acc, o, outs);
   }
 }
 
@@ -200,7 +194,7 @@ void run_wide(const KernelTable& table, const Task& t, Scratch& scratch) {
       for (int i = 0; i < kPanelOuts; ++i)
         dots[r * kPanelOuts + i] = (sums[i] + sums[2 * kPanelOuts + i]) + (sums[kPanelOuts + i] + sums[3 * kPanelOuts + i]);
     }
-    write_dots(*t.job, dots, o, outs, t.row_begin, rows);
+    write_dots(table, t, dots, o, outs);
   }
 }
 
@@ -221,7 +215,7 @@ void run_float(const KernelTable& table, const Task& t, Scratch& scratch) {
       tile.w_stride = k * static_cast<std::int64_t>(sizeof(float));
     }
     table.float_tile(tile);
-    write_dots(*t.job, dots, o, outs, t.row_begin, rows);
+    write_dots(table, t, dots, o, outs);
   }
 }
 
@@ -233,7 +227,7 @@ void run_columns(const KernelTable& table, const Task& t, Scratch& scratch) {
     const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
     table.column_tile({t.job->x.row(t.row_begin), t.job->x.stride, static_cast<int>(rows), w.type, w.bytes.data() + o * element,
                        w.bytes_per_row(), outs, t.job->weight->in(), dots});
-    write_dots(*t.job, dots, o, outs, t.row_begin, rows);
+    write_dots(table, t, dots, o, outs);
   }
 }
 

@@ -42,6 +42,17 @@ struct ColumnTile {
   float* dots;  // as in FloatTile
 };
 
+// What tiles computed, into the output: out[r][o] = dots[r · kPanelOuts + o] + bias[o], or out += that.
+struct DotsTile {
+  const float* dots;
+  const float* bias;  // null = zeros
+  bool accumulate;
+  int outs;  // ≤ kPanelOuts
+  std::int64_t rows;
+  float* out;
+  std::int64_t out_stride;
+};
+
 // Activations as int8: per block of 32, scale = largest magnitude / 127, rounded to nearest even. Row r starts at r · k (q),
 // r · k/32 (scale …) or r · k/16. The sums save the kernels from summing again for zero points and offsets.
 inline constexpr float kSmallestBlock = 1e-30f;  // a block whose magnitudes are all below it counts as zeros
@@ -133,6 +144,7 @@ struct KernelTable {
   void (*narrow)(DType type, const float* x, std::int64_t n, std::byte* out);   // to F32, F16 or BF16
   void (*float_tile)(const FloatTile& tile);
   void (*column_tile)(const ColumnTile& tile);
+  void (*write_dots)(const DotsTile& tile);
   void (*quantize_row)(const float* x, std::int64_t row, const QuantizedRows& out);
   // Fills the panel from `outs` rows (the last one repeated up to kPanelOuts), inputs [k_begin, k_begin + panel.k); both are
   // multiples of the type's block size.

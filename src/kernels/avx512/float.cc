@@ -24,6 +24,7 @@ void add_float(KernelTable& table) {
   table.narrow = narrow_row;
   table.float_tile = float_tile;
   table.column_tile = column_tile;
+  table.write_dots = write_dots;
   table.quantize_row = quantize_row;
 }
 

@@ -11,6 +11,7 @@ void widen(DType type, const std::byte* row, std::int64_t n, float* out);
 void narrow(DType type, const float* x, std::int64_t n, std::byte* out);
 void float_tile(const FloatTile& tile);
 void column_tile(const ColumnTile& tile);
+void write_dots(const DotsTile& tile);
 void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out);
 void unpack_panel(DType type, const std::byte* w, std::int64_t w_stride, int outs, std::int64_t k_begin, const Panel& panel);
 void expand_panel(DType type, const std::byte* packed, std::int64_t k, std::int64_t k_begin, const Panel& panel);

@@ -92,6 +92,16 @@ void column_tile(const ColumnTile& t) {
   }
 }
 
+void write_dots(const DotsTile& t) {
+  for (std::int64_t r = 0; r < t.rows; ++r) {
+    float* out = t.out + r * t.out_stride;
+    for (int o = 0; o < t.outs; ++o) {
+      const float dot = t.dots[r * kPanelOuts + o], value = t.bias ? dot + t.bias[o] : dot;
+      out[o] = t.accumulate ? out[o] + value : value;
+    }
+  }
+}
+
 void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out) {
   for (std::int64_t b = 0; b < out.k / 32; ++b) {
     const float* from = x + b * 32;

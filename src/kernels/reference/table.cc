@@ -11,6 +11,7 @@ const KernelTable& reference_table() {
       .narrow = reference::narrow,
       .float_tile = reference::float_tile,
       .column_tile = reference::column_tile,
+      .write_dots = reference::write_dots,
       .quantize_row = reference::quantize_row,
       .unpack_panel = reference::unpack_panel,
       .expand_panel = reference::expand_panel,

@@ -106,6 +106,16 @@ inline void column_tile(const ColumnTile& t) {
   columns<DType::kBF16>(t);
 }
 
+inline void write_dots(const DotsTile& t) {
+  if (t.outs < kPanelOuts) return reference::write_dots(t);
+  const V bias = t.bias ? load(t.bias) : zero();
+  for (std::int64_t r = 0; r < t.rows; ++r) {
+    float* out = t.out + r * t.out_stride;
+    const V dots = load(t.dots + r * kPanelOuts), value = t.bias ? dots + bias : dots;
+    store(out, t.accumulate ? load(out) + value : value);
+  }
+}
+
 inline void widen_row(DType type, const std::byte* row, std::int64_t n, float* out) {
   if (type == DType::kF32) {
     if (n > 0) __builtin_memcpy(out, row, static_cast<std::size_t>(n) * sizeof(float));
