@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "store/pull.h"
 #include "store/resolve.h"
+#include "verbs.h"
 
 namespace weir::cli {
 
@@ -27,6 +29,12 @@ kernels::CpuOptions cpu_options(const ModelOptions& options) {
 
 Result<engine::LoadedModel> load(const ModelOptions& options) {
   WEIR_ASSIGN(const auto path, store::resolve(options.model));
+  return engine::load_model(path, cpu_options(options));
+}
+
+Result<engine::LoadedModel> pull_and_load(const ModelOptions& options) {
+  store::ProgressPrinter printer;
+  WEIR_ASSIGN(const auto path, store::ensure(options.model, printer.watcher([] { return interrupted(); })));
   return engine::load_model(path, cpu_options(options));
 }
 

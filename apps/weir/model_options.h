@@ -26,5 +26,7 @@ kernels::CpuOptions cpu_options(const ModelOptions& options);
 
 // Finds MODEL (catalogue name, GGUF file or Hugging Face folder) and loads it.
 Result<engine::LoadedModel> load(const ModelOptions& options);
+// The same, but a model of the catalogue that is not here yet is pulled first.
+Result<engine::LoadedModel> pull_and_load(const ModelOptions& options);
 
 }  // namespace weir::cli

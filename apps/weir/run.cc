@@ -170,7 +170,7 @@ Status chat(engine::LoadedModel& loaded, engine::Generator& generator, const Run
 
 Status run(const RunOptions& options, int& exit_status) {
   catch_interrupts();
-  WEIR_ASSIGN(engine::LoadedModel loaded, load(options.model));
+  WEIR_ASSIGN(engine::LoadedModel loaded, pull_and_load(options.model));
   if (loaded.model->traits().encoder)
     return fail(ErrorCode::kUnsupported, "{} is an encoder: it makes embeddings and cannot answer", loaded.path.string());
   note_template(loaded, options);
@@ -188,7 +188,8 @@ Status run(const RunOptions& options, int& exit_status) {
 
 void add_run(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* verb = app.add_subcommand("run", "Answer a prompt, or chat at the terminal");
+  CLI::App* verb =
+      app.add_subcommand("run", "Answer a prompt, or chat at the terminal; a model of the catalogue is pulled when it is not here");
   add_model_options(*verb, options->model);
   verb->add_option("PROMPT", options->prompt, "The prompt; '-' or a pipe reads standard input; none at a terminal starts a chat");
   verb->add_option("-s,--system", options->system, "System prompt");
