@@ -110,6 +110,7 @@ void fill_ropes(const Pass& pass, std::vector<ConstMatrix>& tables) {
 }  // namespace
 
 Status Model::forward(const Batch& batch, SequenceMemory& memory, Matrix out) try {
+  if (!memory.status()) return memory.status();
   WEIR_TRY(check_batch(traits_, weights_, memory, batch, scratch_->state_used));
   const std::int64_t width = traits_.encoder ? traits_.hidden : traits_.vocab_size;
   WEIR_CHECK(out.rows == static_cast<std::int64_t>(batch.output_rows.size()) && (out.rows == 0 || out.cols == width));

@@ -53,6 +53,15 @@ TEST(Forward, RefusesABrokenBatch) {
   EXPECT_EQ(rows.error().code, ErrorCode::kInvalidArgument);
 }
 
+TEST(Forward, TellsThatTheCacheCouldNotBeHad) {
+  const auto model = load_arch("llama");
+  ASSERT_NE(model, nullptr);
+  SequenceMemory memory(model->traits(), 2147483647, 1048576, 0, DType::kF32);
+  const Status status = model->forward({}, memory, {});
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, ErrorCode::kExhausted);
+}
+
 TEST(Forward, CachesOfHalfPrecisionStayClose) {
   for (const char* name : {"llama", "deepseek_v3"}) {
     SCOPED_TRACE(name);

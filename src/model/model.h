@@ -40,7 +40,7 @@ class Model {
 
   // out = [output_rows, vocab_size], or [output_rows, hidden] for an encoder. kInvalidArgument for a batch that breaks its
   // contract (token out of range, blocks missing). One call at a time.
-  // kExhausted when there is no memory for the batch's activations.
+  // kExhausted when there is no memory for the batch's activations; the memory's own status when it has failed.
   Status forward(const Batch& batch, SequenceMemory& memory, kernels::Matrix out);
 
   // Called with (layer, hidden states of all rows): layer -1 after the embedding, then after each layer, and `layers` after

@@ -78,6 +78,7 @@ struct SequenceMemory::State {
   std::vector<kernels::StateLayer> states;
   std::int32_t blocks = 0, block_tokens = 0, state_slots = 0;
   Mapping kv_memory, state_memory;
+  Status status;
 
   std::uint64_t key_block_bytes(const kernels::KvLayer& l) const {
     return static_cast<std::uint64_t>(row_bytes(l.type, std::int64_t{l.kv_heads} * l.key_dim * block_tokens));
@@ -85,6 +86,7 @@ struct SequenceMemory::State {
   std::uint64_t value_block_bytes(const kernels::KvLayer& l) const {
     return static_cast<std::uint64_t>(row_bytes(l.type, std::int64_t{l.kv_heads} * l.value_dim * block_tokens));
   }
+  Status map(const Traits& traits, DType type);
   Status map_kv(const Traits& traits, DType type);
   Status map_states(const Traits& traits);
 };
@@ -129,41 +131,33 @@ Status SequenceMemory::State::map_states(const Traits& traits) {
   return {};
 }
 
-Result<std::unique_ptr<SequenceMemory::State>> SequenceMemory::allocate(const Traits& traits, std::int32_t blocks,
-                                                                        std::int32_t block_tokens, std::int32_t state_slots,
-                                                                        DType kv_type) {
+Status SequenceMemory::State::map(const Traits& traits, DType type) {
   if (blocks < 0 || block_tokens < 1 || state_slots < 0) {
     return fail(ErrorCode::kInvalidArgument, "sequence memory of {} blocks of {} tokens and {} state slots makes no sense", blocks,
                 block_tokens, state_slots);
   }
-  if (kv_type != DType::kF32 && kv_type != DType::kF16 && kv_type != DType::kBF16) {
-    return fail(ErrorCode::kInvalidArgument, "the KV cache can be F32, F16 or BF16, not {}", dtype_name(kv_type));
+  if (type != DType::kF32 && type != DType::kF16 && type != DType::kBF16) {
+    return fail(ErrorCode::kInvalidArgument, "the KV cache can be F32, F16 or BF16, not {}", dtype_name(type));
   }
-  auto state = std::make_unique<State>();
-  state->blocks = blocks;
-  state->block_tokens = block_tokens;
-  state->state_slots = state_slots;
-  WEIR_TRY(state->map_kv(traits, kv_type));
-  WEIR_TRY(state->map_states(traits));
-  return state;
+  WEIR_TRY(map_kv(traits, type));
+  return map_states(traits);
 }
-
-SequenceMemory::SequenceMemory(std::unique_ptr<State> state) : state_(std::move(state)) {}
-SequenceMemory::~SequenceMemory() = default;
 
 SequenceMemory::SequenceMemory(const Traits& traits, std::int32_t blocks, std::int32_t block_tokens, std::int32_t state_slots,
-                               DType kv_type) {
-  auto state = allocate(traits, blocks, block_tokens, state_slots, kv_type);
-  WEIR_CHECK(state.has_value(), "{}", state.error().message);
-  state_ = std::move(*state);
+                               DType kv_type)
+    : state_(std::make_unique<State>()) {
+  state_->blocks = blocks;
+  state_->block_tokens = block_tokens;
+  state_->state_slots = state_slots;
+  state_->status = state_->map(traits, kv_type);
+  if (state_->status.has_value()) return;
+  state_->kv.clear();  // copying and clearing then find nothing to do
+  state_->states.clear();
 }
 
-Result<std::unique_ptr<SequenceMemory>> SequenceMemory::create(const Traits& traits, std::int32_t blocks, std::int32_t block_tokens,
-                                                               std::int32_t state_slots, DType kv_type) {
-  WEIR_ASSIGN(auto state, allocate(traits, blocks, block_tokens, state_slots, kv_type));
-  return std::unique_ptr<SequenceMemory>(new SequenceMemory(std::move(state)));
-}
+SequenceMemory::~SequenceMemory() = default;
 
+const Status& SequenceMemory::status() const { return state_->status; }
 const kernels::KvLayer& SequenceMemory::kv(std::int32_t layer) const { return state_->kv[static_cast<std::size_t>(layer)]; }
 const kernels::StateLayer& SequenceMemory::state(std::int32_t layer) const { return state_->states[static_cast<std::size_t>(layer)]; }
 std::int32_t SequenceMemory::block_tokens() const { return state_->block_tokens; }

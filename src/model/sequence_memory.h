@@ -14,15 +14,14 @@ namespace weir::model {
 
 class SequenceMemory {
  public:
-  // For sizes that the caller has bounded; `create` is for those from outside.
+  // Sizes may come from outside: what cannot be had is told by status(), and by Model::forward.
   SequenceMemory(const Traits& traits, std::int32_t blocks, std::int32_t block_tokens, std::int32_t state_slots, DType kv_type);
   ~SequenceMemory();
   SequenceMemory(const SequenceMemory&) = delete;
   SequenceMemory& operator=(const SequenceMemory&) = delete;
 
   // kInvalidArgument for negative sizes or another type than F32, F16 or BF16; kExhausted when the system has not that much.
-  static Result<std::unique_ptr<SequenceMemory>> create(const Traits& traits, std::int32_t blocks, std::int32_t block_tokens,
-                                                        std::int32_t state_slots, DType kv_type);
+  const Status& status() const;
 
   const kernels::KvLayer& kv(std::int32_t layer) const;        // a layer without attention has no keys
   const kernels::StateLayer& state(std::int32_t layer) const;  // a layer without recurrence has no data
@@ -38,9 +37,6 @@ class SequenceMemory {
 
  private:
   struct State;
-  explicit SequenceMemory(std::unique_ptr<State> state);
-  static Result<std::unique_ptr<State>> allocate(const Traits& traits, std::int32_t blocks, std::int32_t block_tokens,
-                                                 std::int32_t state_slots, DType kv_type);
   std::unique_ptr<State> state_;
 };
 

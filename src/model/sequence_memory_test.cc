@@ -76,16 +76,24 @@ TEST(SequenceMemory, CopiesAndClearsStates) {
   }
 }
 
-TEST(SequenceMemory, CreateRefusesWhatCannotBe) {
+TEST(SequenceMemory, SaysWhatCannotBeHad) {
   const auto code = [](std::int32_t blocks, std::int32_t tokens, DType type) {
-    const auto memory = SequenceMemory::create(hybrid(), blocks, tokens, 1, type);
-    return memory ? ErrorCode::kInternal : memory.error().code;
+    const SequenceMemory memory(hybrid(), blocks, tokens, 1, type);
+    return memory.status() ? ErrorCode::kInternal : memory.status().error().code;
   };
   EXPECT_EQ(code(-1, 16, DType::kF32), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code(1, 0, DType::kF32), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code(1, 16, DType::kQ8_0), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code(2147483647, 2147483647, DType::kF32), ErrorCode::kExhausted);
-  EXPECT_TRUE(SequenceMemory::create(hybrid(), 4, 16, 1, DType::kF32).has_value());
+  EXPECT_TRUE(SequenceMemory(hybrid(), 4, 16, 1, DType::kF32).status().has_value());
+}
+
+TEST(SequenceMemory, WithoutMemoryBookkeepingStillWorks) {
+  SequenceMemory memory(hybrid(), 2147483647, 2147483647, 2, DType::kF32);
+  ASSERT_FALSE(memory.status().has_value());
+  memory.clear_state(StateSlot(1));
+  memory.copy_state(StateSlot(0), StateSlot(1));
+  memory.copy_block(BlockId(0), BlockId(1));
 }
 
 }  // namespace
