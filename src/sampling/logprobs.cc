@@ -5,20 +5,18 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "sampling/scan.h"
 
 namespace weir::sampling {
 
 double log_sum_exp(std::span<const float> logits) {
-  float top = logits.empty() ? 0 : logits[0];
-  for (float v : logits) top = std::max(top, v);
+  const float top = scan(logits).max;
   double sum = 0;
   for (float v : logits) sum += std::exp(static_cast<double>(v) - top);
   return top + std::log(sum);
 }
 
-TokenId argmax(std::span<const float> values) {
-  return static_cast<TokenId>(std::max_element(values.begin(), values.end()) - values.begin());
-}
+TokenId argmax(std::span<const float> values) { return std::max(scan(values).first, 0); }
 
 TokenLogprobs token_logprobs(std::span<const float> logits, TokenId id, std::int32_t top_n) {
   WEIR_CHECK(id >= 0 && static_cast<std::size_t>(id) < logits.size(), "token {} of {}", id, logits.size());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sequence's sampling: its parameters, its seed and the tokens it has seen.
+// One sequence's sampling: its parameters, its seed and the tokens it has seen. Nothing is allocated per token once the buffers
+// have grown to the vocabulary.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -28,19 +28,21 @@ class Sampler {
   std::uint64_t seed() const { return seed_; }
 
  private:
-  bool changes_logits() const;
+  bool has_penalties() const;
+  struct Counts {
+    TokenId id = 0;
+    std::int32_t answered = 0;  // how often it stands in the answer
+  };
+  Counts& count(TokenId id);
   void apply_mask(std::span<const std::uint32_t> allowed);
   void apply_bias_and_penalties();
   Result<TokenId> choose(std::span<const float> logits, std::uint64_t position);
+  TokenId draw(std::span<const float> logits, float top, double u);
 
   SamplingParams params_;
   std::uint64_t seed_, sequence_;
-  struct Counts {
-    std::int32_t total = 0;     // in prompt and answer
-    std::int32_t answered = 0;  // in the answer
-  };
-  std::unordered_map<TokenId, Counts> seen_;  // kept only when a penalty needs it
-  std::vector<float> logits_;                 // changed copy
+  std::vector<Counts> seen_;   // in prompt or answer, by id; kept only when a penalty needs it
+  std::vector<float> logits_;  // changed copy
   Candidates candidates_;
 };
 
