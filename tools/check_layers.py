@@ -25,8 +25,8 @@ LAYERS: dict[str, set[str]] = {
     "model": {"formats", "kernels"},
     "engine": {"model", "tokenizer", "text", "sampling", "kvcache"},
     "store": {"formats"},
-    "eval": {"engine", "store"},
-    "apps": {"eval"},
+    "eval": {"engine"},
+    "apps": {"eval", "store"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z0-9_]+)/([^"]+)"', re.M)

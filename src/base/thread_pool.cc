@@ -18,8 +18,8 @@
 namespace weir {
 namespace {
 
-constexpr int kWorkerSpins = 20'000;  // about 0.3 ms with pauses: longer than the serial gaps between two steps of a layer
-constexpr int kCallerSpins = 100'000;
+constexpr int kWorkerSpins = 4'000;  // about 0.1 ms of pauses: longer than the gaps between the steps of a layer
+constexpr int kCallerSpins = 20'000;
 
 void pause() {
 #if defined(__x86_64__)

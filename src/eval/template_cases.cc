@@ -9,7 +9,7 @@
 
 #include "base/file_io.h"
 #include "formats/gguf_reader.h"
-#include "store/sha256.h"
+#include "base/sha256.h"
 #include "text/chat_template.h"
 
 namespace weir::eval {
@@ -54,7 +54,7 @@ class TemplateSource {
     const json::Value* entry = json::find(known_, name);
     if (!entry || !entry->is_object()) return {};
     WEIR_ASSIGN(const std::string wanted, json::get_string_or(entry->get_object(), "sha256_utf8", ""));
-    if (!wanted.empty() && wanted != store::sha256_of(source))
+    if (!wanted.empty() && wanted != sha256_of(source))
       return fail(ErrorCode::kNotFound, "{} here is another version than the cases were made with", name);
     return {};
   }

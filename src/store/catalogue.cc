@@ -9,7 +9,7 @@
 
 #include "base/file_io.h"
 #include "store/names.h"
-#include "store/sha256.h"
+#include "base/sha256.h"
 #include "store/url.h"
 
 namespace weir::store {

@@ -7,7 +7,7 @@
 
 #include <csignal>
 
-#include "store/sha256.h"
+#include "base/sha256.h"
 #include "store/test_downloads.h"
 
 namespace weir::store {

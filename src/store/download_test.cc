@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "store/sha256.h"
+#include "base/sha256.h"
 #include "store/test_downloads.h"
 
 namespace weir::store {

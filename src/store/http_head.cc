@@ -5,7 +5,7 @@
 
 #include "store/http_get.h"
 #include "store/names.h"
-#include "store/sha256.h"
+#include "base/sha256.h"
 
 namespace weir::store {
 namespace {

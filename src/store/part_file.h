@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "store/sha256.h"
+#include "base/sha256.h"
 
 namespace weir::store {
 

@@ -6,7 +6,7 @@
 
 #include "store/catalogue.h"
 #include "store/resolve.h"
-#include "store/sha256.h"
+#include "base/sha256.h"
 #include "store/test_downloads.h"
 #include "store/test_zip.h"
 

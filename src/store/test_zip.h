@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/sha256.h"
+#include "base/sha256.h"
 
 namespace weir::store {
 

@@ -5,7 +5,7 @@
 
 #include "base/file_io.h"
 #include "base/units.h"
-#include "store/sha256.h"
+#include "base/sha256.h"
 #include "store/subprocess.h"
 #include "store/zip_archive.h"
 

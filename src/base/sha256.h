@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace weir::store {
+namespace weir {
 
 class Sha256 {
  public:
@@ -34,4 +34,4 @@ Result<std::string> sha256_of_file(const std::filesystem::path& path);
 // Exactly 64 hexadecimal digits, of either case.
 bool is_sha256(std::string_view text);
 
-}  // namespace weir::store
+}  // namespace weir

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/sha256.h"
+#include "base/sha256.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 
-namespace weir::store {
+namespace weir {
 
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
@@ -65,4 +65,4 @@ bool is_sha256(std::string_view text) {
   return text.size() == 64 && std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
 
-}  // namespace weir::store
+}  // namespace weir
