@@ -14,11 +14,13 @@ namespace weir::kernels {
 namespace {
 
 constexpr std::int64_t kEntriesPerTask = 64;  // (row, head) pairs that share one reading of a chunk of keys and values
+constexpr std::int64_t kHeadsPerTask = 16;    // of a large group (MLA, MQA), so that one row still gives every thread work
 
-// A block of rows of a slice under one KV head, over segments [segment_begin, segment_end).
+// A block of rows of a slice and of query heads of one KV head, over segments [segment_begin, segment_end).
 struct Task {
   const SequenceSlice* slice;
   std::int32_t kv_head;
+  std::int64_t first_head, heads;
   std::int32_t row_begin, row_end;  // within the slice
   std::int64_t segment_begin, segment_end;
   std::int64_t partial;  // first of its partial results, -1: the task writes the output itself
@@ -125,7 +127,7 @@ void load_chunk(const Call& call, const Task& task, std::int64_t begin, std::int
 
 // One segment of all (row, head) pairs of the task into `out`.
 void attend_segment(const Call& call, const Task& task, std::int64_t segment, const ChunkBuffers& b, const Partials& out) {
-  const std::int64_t rows = task.row_end - task.row_begin, dim = call.layer.value_dim, entries = rows * call.group;
+  const std::int64_t rows = task.row_end - task.row_begin, dim = call.layer.value_dim, entries = rows * task.heads;
   out.clear(entries, dim);
   for (std::int64_t e = 0; e < entries; ++e) b.acc[e] = out.acc + e * dim;
   const std::int64_t lowest = visible(call, *task.slice, task.row_begin).begin;
@@ -136,7 +138,7 @@ void attend_segment(const Call& call, const Task& task, std::int64_t segment, co
     load_chunk(call, task, begin, end, b);
     call.table.scores(b.q, static_cast<int>(entries), b.keys, call.layer.key_dim, b.scores);
     for (std::int64_t e = 0; e < entries; ++e) {
-      const Range range = visible(call, *task.slice, task.row_begin + e / call.group);
+      const Range range = visible(call, *task.slice, task.row_begin + e / task.heads);
       b.begin[e] = static_cast<int>(std::clamp(range.begin, begin, end) - origin);
       b.end[e] = static_cast<int>(std::clamp(range.end, begin, end) - origin);
       b.factors[e] = 1;
@@ -151,12 +153,11 @@ void attend_segment(const Call& call, const Task& task, std::int64_t segment, co
 }
 
 void run_task(const Call& call, const Task& task, Partials shared, Scratch& scratch) {
-  const std::int64_t rows = task.row_end - task.row_begin, entries = rows * call.group, dim = call.layer.value_dim;
+  const std::int64_t rows = task.row_end - task.row_begin, entries = rows * task.heads, dim = call.layer.value_dim;
   const ChunkBuffers buffers = ChunkBuffers::take(call.layer, entries, scratch);
-  const std::int64_t first_head = task.kv_head * call.group;
   for (std::int64_t e = 0; e < entries; ++e) {
-    const std::int64_t row = task.slice->first_row + task.row_begin + e / call.group;
-    buffers.q[e] = call.q.row(row) + (first_head + e % call.group) * call.layer.key_dim;
+    const std::int64_t row = task.slice->first_row + task.row_begin + e / task.heads;
+    buffers.q[e] = call.q.row(row) + (task.first_head + e % task.heads) * call.layer.key_dim;
   }
   if (task.partial >= 0) {
     attend_segment(call, task, task.segment_begin, buffers, {shared.states + task.partial, shared.acc + task.partial * dim});
@@ -169,7 +170,7 @@ void run_task(const Call& call, const Task& task, Partials shared, Scratch& scra
     for (std::int64_t e = 0; e < entries; ++e) combine(total.states[e], total.acc + e * dim, part.states[e], part.acc + e * dim, dim);
   }
   for (std::int64_t e = 0; e < entries; ++e) {
-    const std::int64_t row = task.slice->first_row + task.row_begin + e / call.group, head = first_head + e % call.group;
+    const std::int64_t row = task.slice->first_row + task.row_begin + e / task.heads, head = task.first_head + e % task.heads;
     finish(call, head, total.states[e], total.acc + e * dim, call.out.row(row) + head * dim);
   }
 }
@@ -178,13 +179,13 @@ void run_task(const Call& call, const Task& task, Partials shared, Scratch& scra
 void finish_split(const Call& call, const Task& task, std::int64_t segments, Partials shared, Scratch& scratch) {
   const std::int64_t dim = call.layer.value_dim, row = task.slice->first_row + task.row_begin;
   const Partials total = Partials::take(1, dim, scratch);
-  for (std::int64_t g = 0; g < call.group; ++g) {
+  for (std::int64_t g = 0; g < task.heads; ++g) {
     total.clear(1, dim);
     for (std::int64_t s = 0; s < segments; ++s) {
-      const std::int64_t at = task.partial + s * call.group + g;
+      const std::int64_t at = task.partial + s * task.heads + g;
       combine(total.states[0], total.acc, shared.states[at], shared.acc + at * dim, dim);
     }
-    const std::int64_t head = task.kv_head * call.group + g;
+    const std::int64_t head = task.first_head + g;
     finish(call, head, total.states[0], total.acc, call.out.row(row) + head * dim);
   }
 }
@@ -192,18 +193,24 @@ void finish_split(const Call& call, const Task& task, std::int64_t segments, Par
 // Calls emit(task) for the tasks of the batch; `partials` counts the partial results handed out.
 template <class Emit>
 void cut(const Call& call, std::span<const SequenceSlice> slices, std::int64_t& partials, Emit emit) {
-  const auto rows_per_task = static_cast<std::int32_t>(std::max<std::int64_t>(1, kEntriesPerTask / call.group));
+  const std::int64_t heads_per_task = std::min(call.group, kHeadsPerTask);
+  const auto rows_per_task = static_cast<std::int32_t>(kEntriesPerTask / heads_per_task);
   for (const SequenceSlice& slice : slices) {
     for (std::int32_t row = 0; row < slice.row_count; row += rows_per_task) {
       const std::int32_t row_end = std::min(slice.row_count, row + rows_per_task);
       const std::int64_t first = visible(call, slice, row).begin / kKvSegment;
       const std::int64_t last = (visible(call, slice, row_end - 1).end + kKvSegment - 1) / kKvSegment;
-      for (std::int32_t head = 0; head < call.layer.kv_heads; ++head) {
-        if (row_end - row > 1 || last - first <= 1) {
-          emit(Task{&slice, head, row, row_end, first, last, -1});
-          continue;
+      const bool split = row_end - row == 1 && last - first > 1;
+      for (std::int32_t kv_head = 0; kv_head < call.layer.kv_heads; ++kv_head) {
+        for (std::int64_t h = 0; h < call.group; h += heads_per_task) {
+          Task task{&slice, kv_head, kv_head * call.group + h, std::min(heads_per_task, call.group - h), row, row_end, first, last, -1};
+          if (!split) emit(task);
+          for (std::int64_t s = first; split && s < last; ++s, partials += task.heads) {
+            task.segment_begin = s;
+            task.partial = partials;
+            emit(task);
+          }
         }
-        for (std::int64_t s = first; s < last; ++s, partials += call.group) emit(Task{&slice, head, row, row_end, s, last, partials});
       }
     }
   }
@@ -235,7 +242,7 @@ void CpuBackend::attention(ConstMatrix q, std::span<const SequenceSlice> slices,
     ++count;
     const std::int64_t segments = t.partial >= 0 ? 1 : t.segment_end - t.segment_begin;
     const std::int64_t positions = std::min(segments * kKvSegment, visible(call, *t.slice, t.row_end - 1).end);
-    work += (t.row_end - t.row_begin) * call.group * positions * (layer.key_dim + layer.value_dim);
+    work += (t.row_end - t.row_begin) * t.heads * positions * (layer.key_dim + layer.value_dim);
   });
   const Partials shared = Partials::take(partials, layer.value_dim, shared_);
   auto* tasks = shared_.take<Task>(count);

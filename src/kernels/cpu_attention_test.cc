@@ -115,6 +115,7 @@ std::vector<Shape> shapes() {
           {"window_softcap", 4, 2, 16, 16, false, {.heads = 4, .scale = 1.0f, .softcap = 5.0f, .window = 37}},
           {"sinks", 4, 1, 16, 16, false, {.heads = 4, .scale = 0.3f, .window = 21, .sinks = kSinks.data()}},
           {"latent", 4, 1, 40, 24, true, {.heads = 4, .scale = 0.15f}},
+          {"latent_many_heads", 20, 1, 24, 16, true, {.heads = 20, .scale = 0.2f}},
           {"encoder", 2, 2, 16, 16, false, {.heads = 2, .scale = 0.25f, .causal = false}}};
 }
 
