@@ -184,16 +184,17 @@ inline void unpack_panel(DType type, const std::byte* w, std::int64_t w_stride, 
   const DTypeInfo& info = dtype_info(type);
   const std::byte* rows[kPanelOuts];
   for (int o = 0; o < kPanelOuts; ++o) rows[o] = w + (o < outs ? o : outs - 1) * w_stride + k_begin / info.block_size * info.block_bytes;
-  for (int k = 0; k < panel.k; k += info.block_size) {
-    const std::int64_t at = std::int64_t{k} / info.block_size * info.block_bytes;
+  std::int64_t at = 0;
+  for (int k = 0; k < panel.k; k += info.block_size, at += info.block_bytes) {
     for (int first = 0; first < kPanelOuts; first += kRows) quants_of_block(type, panel, k, first, rows + first, at);
   }
   const bool halves = info.block_size == 32 && type != DType::kMXFP4;
   if (halves) return half_scales(panel, rows, info.block_bytes);
+  const int groups = info.block_size / panel.traits.group * kPanelOuts;
   for (int o = 0; o < kPanelOuts; ++o) {
-    for (int k = 0; k < panel.k; k += info.block_size) {
-      const int group = k / panel.traits.group * kPanelOuts + o;
-      scales_of_block(type, rows[o] + k / info.block_size * info.block_bytes, panel.scale + group, panel.offset + group);
-    }
+    const std::byte* block = rows[o];
+    float *scale = panel.scale + o, *offset = panel.offset + o;
+    for (int k = 0; k < panel.k; k += info.block_size, block += info.block_bytes, scale += groups, offset += groups)
+      scales_of_block(type, block, scale, offset);
   }
 }
