@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "base/check.h"
 #include "tokenizer/utf8.h"
@@ -108,9 +109,13 @@ void Bpe::add_scored_merges(const Vocabulary& vocabulary) {
   for (TokenId id = 0; id < tokens_; ++id) {
     const std::string_view text = vocabulary.text(id);
     // Of tokens with the same text only the one that lookups give can be a result.
-    if (is_ordinary(vocabulary.kind(id)) && text.size() <= kMaxScoredBytes && symbols_.find(text) == id) order.push_back(id);
+    if (is_ordinary(vocabulary.kind(id)) && !std::isnan(vocabulary.score(id)) && text.size() <= kMaxScoredBytes &&
+        symbols_.find(text) == id)
+      order.push_back(id);
   }
-  std::ranges::stable_sort(order, [&](TokenId a, TokenId b) { return vocabulary.score(a) > vocabulary.score(b); });
+  std::ranges::sort(order, [&](TokenId a, TokenId b) {
+    return vocabulary.score(a) != vocabulary.score(b) ? vocabulary.score(a) > vocabulary.score(b) : a < b;
+  });
   const auto symbol_of = [&](std::string_view text) {  // a token, or a character
     return text.size() == utf8_length(text[0]) ? symbols_.find_or_add(text) : symbols_.find(text);
   };

@@ -210,7 +210,7 @@ class JsonLoader {
       WEIR_ASSIGN(const std::int64_t id, json::get_int(*object, "id"));
       tokens.emplace_back(id, object);
     }
-    std::ranges::stable_sort(tokens, {}, &std::pair<std::int64_t, const json::Object*>::first);
+    std::ranges::sort(tokens, {}, &std::pair<std::int64_t, const json::Object*>::first);
     for (const auto& [id, object] : tokens) WEIR_TRY(add_token(id, *object));
     return {};
   }

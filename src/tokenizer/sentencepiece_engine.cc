@@ -39,18 +39,16 @@ void SpmBpeEngine::encode(const Stretch& stretch, Scratch& scratch, std::vector<
 }
 
 void UnigramEngine::normalize(std::string_view text, std::string& out) const {
-  bool in_word = false, prefixed = false;
+  bool in_word = false, space_before_word = options_.space_prefix;
+  if (!options_.merge_spaces && options_.space_prefix) out += kSpaceMark;
   const auto put = [&](char c) {
     if (c == ' ') {
       in_word = false;
       if (!options_.merge_spaces) out += kSpaceMark;
       return;
     }
-    if (!in_word && ((options_.space_prefix && !prefixed) || options_.merge_spaces)) {
-      out += kSpaceMark;
-      prefixed = true;
-    }
-    in_word = true;
+    if (!in_word && options_.merge_spaces && space_before_word) out += kSpaceMark;
+    in_word = space_before_word = true;
     out += c;
   };
   while (!text.empty()) {

@@ -5,7 +5,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
+#include <tuple>
+#include <vector>
 
 namespace weir::tokenizer {
 namespace {
@@ -49,16 +50,17 @@ void decompose(char32_t code, bool compatible, std::u32string& out) {
 
 // Marks that follow one another are sorted by combining class, stably (UAX 15, canonical ordering).
 void order_marks(std::u32string& text) {
+  std::vector<std::tuple<std::uint8_t, std::size_t, char32_t>> marks;  // class, place, mark
   for (std::size_t i = 0; i < text.size();) {
-    if (combining_class(text[i]) == 0) {
+    marks.clear();
+    for (; i < text.size() && combining_class(text[i]) != 0; ++i) marks.emplace_back(combining_class(text[i]), i, text[i]);
+    if (marks.empty()) {
       ++i;
-      continue;
+    } else if (marks.size() > 1) {
+      std::ranges::sort(marks);
+      std::ranges::transform(marks, text.begin() + static_cast<std::ptrdiff_t>(i - marks.size()),
+                             [](const auto& mark) { return std::get<char32_t>(mark); });
     }
-    std::size_t end = i + 1;
-    while (end < text.size() && combining_class(text[end]) != 0) ++end;
-    std::stable_sort(text.begin() + static_cast<std::ptrdiff_t>(i), text.begin() + static_cast<std::ptrdiff_t>(end),
-                     [](char32_t a, char32_t b) { return combining_class(a) < combining_class(b); });
-    i = end;
   }
 }
 
