@@ -4,12 +4,20 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/testing.h"
+#include "model/describe.h"
 
 namespace weir::model {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::Pointwise;
 
 ModelParts load(const std::string& name) {
   auto parts = load_parts(weir::testing::data_path("arch/" + name));
@@ -50,6 +58,117 @@ TEST(LoadTest, LlamaHasTheSizesOfItsConfig) {
     EXPECT_EQ(m.weights.layers.at(1).ffn.down.weight->in(), 72);
     EXPECT_FALSE(m.weights.layers.at(1).attention.q.bias.size());
   }
+}
+
+std::vector<std::int32_t> windows(const Traits& traits) {
+  std::vector<std::int32_t> out;
+  for (const LayerTraits& layer : traits.layers) out.push_back(layer.window);
+  return out;
+}
+
+TEST(LoadTest, WindowsFollowThePattern) {
+  EXPECT_THAT(windows(load("mistral").traits), ElementsAre(24, 24, 24));
+  EXPECT_THAT(windows(load("qwen2").traits), ElementsAre(0, 0));  // sliding_window is there, use_sliding_window is false
+  EXPECT_THAT(windows(load("qwen2_window").traits), ElementsAre(0, 20, 20));
+  EXPECT_THAT(windows(load("gemma2").traits), ElementsAre(16, 0, 16));
+  EXPECT_THAT(windows(load("gemma2/model-f32.gguf").traits), ElementsAre(16, 0, 16));
+  EXPECT_THAT(windows(load("gemma3_pattern").traits), ElementsAre(16, 16, 0, 16));
+  EXPECT_THAT(windows(load("gemma3_text/model-f32.gguf").traits), ElementsAre(16, 16, 16, 16, 16, 0, 16));
+  EXPECT_THAT(windows(load("gpt_oss").traits), ElementsAre(16, 0));
+  EXPECT_THAT(windows(load("cohere2").traits), ElementsAre(18, 18, 18, 0));
+}
+
+TEST(LoadTest, RopeIsPerLayerWhereTheModelSaysSo) {
+  const Traits gemma = load("gemma3_text").traits;
+  ASSERT_EQ(gemma.ropes.size(), 2u);
+  EXPECT_NE(gemma.layers[0].rope, gemma.layers[5].rope);
+  EXPECT_NEAR(gemma.ropes[static_cast<std::size_t>(gemma.layers[5].rope)].inverse_frequencies[0], 1.0 / 8,
+              1e-15);  // linear, full layers only
+  EXPECT_EQ(gemma.ropes[static_cast<std::size_t>(gemma.layers[0].rope)].inverse_frequencies[0], 1);
+  const Traits smollm = load("smollm3").traits;
+  EXPECT_GE(smollm.layers[2].rope, 0);
+  EXPECT_EQ(smollm.layers[3].rope, -1);
+  const Traits cohere = load("cohere2").traits;
+  EXPECT_EQ(cohere.layers[3].rope, -1);
+  EXPECT_TRUE(cohere.ropes[0].pairs);
+  const Traits phi = load("phi3").traits;
+  EXPECT_EQ(phi.ropes[0].long_above, 40);
+  EXPECT_EQ(load("phi").traits.ropes[0].rotary_dim, 4);
+}
+
+TEST(LoadTest, ConventionsOfBothContainersGiveTheSameVectors) {
+  for (const std::string name : {"gemma2", "nemotron", "qwen3_next", "mamba2", "deepseek_v3", "gpt2"}) {
+    const ModelParts folder = load(name), file = load(name + "/model-f32.gguf");
+    const LayerWeights &a = folder.weights.layers[1], &b = file.weights.layers[1];
+    EXPECT_THAT(a.mixer_norm.weight, Pointwise(FloatNear(1e-6f), b.mixer_norm.weight)) << name;
+    EXPECT_THAT(a.mixer_norm.bias, Pointwise(FloatNear(1e-6f), b.mixer_norm.bias)) << name;
+    EXPECT_THAT(a.recurrent.a, Pointwise(FloatNear(1e-5f), b.recurrent.a)) << name;
+    EXPECT_THAT(a.experts.router_correction, Pointwise(FloatNear(1e-6f), b.experts.router_correction)) << name;
+    EXPECT_THAT(folder.weights.final_norm.weight, Pointwise(FloatNear(1e-6f), file.weights.final_norm.weight)) << name;
+  }
+}
+
+TEST(LoadTest, FusedWeightsBecomeViewsOfTheirRows) {
+  const ModelParts m = load("phi3");
+  const LayerWeights& layer = m.weights.layers[0];
+  EXPECT_EQ(m.traits.attention.qkv, QkvLayout::kSeparate);
+  const auto& q = layer.attention.q.weight->view;
+  const auto& k = layer.attention.k.weight->view;
+  EXPECT_EQ(q.bytes.data() + q.bytes.size(), k.bytes.data());
+  EXPECT_EQ(layer.ffn.gate.weight->view.bytes.data() + layer.ffn.gate.weight->view.bytes.size(), layer.ffn.up.weight->view.bytes.data());
+  EXPECT_EQ(load("gpt2").traits.attention.qkv, QkvLayout::kFused);  // transposed: outputs are columns
+  EXPECT_EQ(load("gpt_neox").traits.attention.qkv, QkvLayout::kPerHead);
+}
+
+TEST(LoadTest, LatentAttentionHasOneWeightPerHead) {
+  for (const char* name : {"deepseek_v2", "deepseek_v2/model-f32.gguf"}) {
+    const ModelParts m = load(name);
+    const LatentWeights& latent = m.weights.layers[0].latent;
+    ASSERT_EQ(latent.key_up.size(), 4u) << name;
+    EXPECT_EQ(latent.key_up[3].in(), 12) << name;   // nope
+    EXPECT_EQ(latent.key_up[3].out(), 20) << name;  // latent
+    EXPECT_EQ(latent.value_up[3].in(), 20) << name;
+    EXPECT_EQ(latent.value_up[3].out(), 12) << name;
+    EXPECT_NEAR(m.traits.attention.scale, 0.2695867, 1e-6) << name;  // (1 + 0.0707 ln 4)² / sqrt(20)
+  }
+}
+
+TEST(LoadTest, Mxfp4ExpertsOfBothContainersAreTheSameBytes) {
+  const ModelParts folder = load("gpt_oss_mxfp4"), file = load("gpt_oss_mxfp4/model-mxfp4.gguf");
+  for (std::size_t e = 0; e < 3; ++e) {
+    const FfnWeights &a = folder.weights.layers[1].experts.experts[e], &b = file.weights.layers[1].experts.experts[e];
+    for (const auto& [x, y] : {std::pair{&a.gate, &b.gate}, std::pair{&a.up, &b.up}, std::pair{&a.down, &b.down}}) {
+      EXPECT_EQ(x->weight->view.type, DType::kMXFP4);
+      EXPECT_TRUE(std::ranges::equal(x->weight->view.bytes, y->weight->view.bytes)) << "expert " << e;
+      EXPECT_THAT(x->bias, Pointwise(FloatNear(1e-6f), y->bias)) << "expert " << e;
+    }
+  }
+}
+
+TEST(LoadTest, EncodersSayHowTheyPool) {
+  for (const char* name : {"bert", "bert/model-f32.gguf"}) {
+    const ModelParts m = load(name);
+    EXPECT_TRUE(m.traits.encoder);
+    EXPECT_FALSE(m.traits.attention.causal);
+    EXPECT_EQ(m.traits.pooling, Pooling::kMean);
+  }
+}
+
+TEST(LoadTest, TraitsAreDescribedInWords) {
+  const auto lines = describe(load("gpt_oss").traits);
+  EXPECT_THAT(lines, Contains(Pair("family", "gpt_oss")));
+  EXPECT_THAT(lines, Contains(Pair("size", "2 layers of width 32, vocabulary of 264")));
+  EXPECT_THAT(lines, Contains(Pair("windows", "1 of 2 layers see 16 positions")));
+  EXPECT_THAT(lines, Contains(Pair("ffn", "clamped swiglu, 2 layers with 4 experts, 2 for each token")));
+}
+
+TEST(LoadTest, APathThatHoldsNoModelIsNamed) {
+  const auto missing = load_parts("/nowhere/model.gguf");
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message, HasSubstr("/nowhere/model.gguf"));
+  const auto folder = load_parts(weir::testing::data_path("arch"));
+  ASSERT_FALSE(folder);
+  EXPECT_THAT(folder.error().message, HasSubstr("a folder without config.json"));
 }
 
 }  // namespace

@@ -17,8 +17,14 @@ Vector row_of(const Vector& table, std::int64_t row, std::int64_t cols) {
 }  // namespace
 
 Status WeightReader::expert_tensors(const std::string& prefix, ExpertWeights& out) {
-  for (std::size_t e = 0; e < out.experts.size(); ++e)
-    WEIR_TRY(ffn(fmt::format("{}{}{}.", prefix, plan_.names.experts, e), plan_.names.expert, plan_.expert_size, true, out.experts[e]));
+  const Names& names = plan_.names;
+  for (std::size_t e = 0; e < out.experts.size(); ++e) {
+    const bool old_gguf = names.experts.empty();  // "ffn_gate.0" and so on, as the first mixtures were converted
+    const FfnNames each =
+        old_gguf ? FfnNames{fmt::format("ffn_gate.{}", e), fmt::format("ffn_up.{}", e), fmt::format("ffn_down.{}", e), ""} : names.expert;
+    const std::string base = old_gguf ? prefix : fmt::format("{}{}{}.", prefix, names.experts, e);
+    WEIR_TRY(ffn(base, each, plan_.expert_size, true, out.experts[e]));
+  }
   return {};
 }
 

@@ -84,7 +84,6 @@ void routing(Plan& plan) {
     corrected = false;
     for (std::int32_t i = 0; i < plan.layer_count(); ++i) corrected |= plan.tensors.has(fmt::format("blk.{}.{}", i, correction));
   } else if (corrected) {
-    r.score = kernels::RouterScore::kSigmoid;
     c.expect_text({"scoring_func"}, "sigmoid");
   } else if (method == "greedy" || method == "group_limited_greedy") {
     c.expect_text({"scoring_func"}, "softmax");
@@ -93,6 +92,7 @@ void routing(Plan& plan) {
     c.fail(ErrorCode::kUnsupported, "topk_method \"{}\" is not supported", method);
   }
   if (corrected) plan.names.router_correction = correction;
+  if (corrected && !c.has({nullptr, "expert_gating_func"})) r.score = kernels::RouterScore::kSigmoid;
   r.group_score = corrected ? kernels::GroupScore::kTopTwoSum : kernels::GroupScore::kMax;
   if (method == "greedy") return;
   r.groups = c.size_or({"n_group", "expert_group_count"}, 1, 1, plan.traits.experts.experts);

@@ -72,6 +72,14 @@ constexpr Family kFamilies[] = {
     {"glm4_moe", "glm4moe", plan_glm4_moe, R"({"n_shared_experts": 1, "moe_intermediate_size": 1408})"},
     {"mamba2", "mamba2", plan_mamba2, kMamba2Defaults},
     {"lfm2", "lfm2", plan_lfm2},
+    {"lfm2_moe", "lfm2moe", plan_lfm2_moe, R"({"moe_intermediate_size": 1792})"},
+    // The language models of multimodal ones: for text alone the sections of their rope hold the same position.
+    {"qwen2_vl", "qwen2vl", plan_qwen2},
+    {"qwen2_vl_text", nullptr, plan_qwen2},
+    {"qwen2_5_vl", nullptr, plan_qwen2},
+    {"qwen2_5_vl_text", nullptr, plan_qwen2},
+    {"qwen3_vl_text", "qwen3vl", plan_qwen3, R"({"head_dim": 128})"},
+    {"qwen3_vl_moe_text", "qwen3vlmoe", plan_qwen3_moe, R"({"moe_intermediate_size": 768, "norm_topk_prob": true})"},
 };
 
 template <const char* Family::* Member>

@@ -61,5 +61,6 @@ void plan_glm4(Plan& plan);
 void plan_glm4_moe(Plan& plan);
 void plan_mamba2(Plan& plan);  // recurrent.cc
 void plan_lfm2(Plan& plan);
+void plan_lfm2_moe(Plan& plan);
 
 }  // namespace weir::model

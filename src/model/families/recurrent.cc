@@ -109,7 +109,9 @@ void plan_mamba2(Plan& plan) {
   plan.conv_bias = bias_by_flag(plan, "use_conv_bias", true);
 }
 
-void plan_lfm2(Plan& plan) {
+namespace {
+
+void lfm2_base(Plan& plan) {
   read_decoder(plan);
   Config& c = plan.config;
   Traits& t = plan.traits;
@@ -124,7 +126,6 @@ void plan_lfm2(Plan& plan) {
     n.conv = "shortconv.conv";
     return;
   }
-  lfm2_ffn_size(plan);
   plan.recurrent_bias = plan.conv_bias = bias_by_flag(plan, "conv_bias", false);
   n.final_norm = "embedding_norm";
   n.mixer_norm = "operator_norm";
@@ -136,6 +137,29 @@ void plan_lfm2(Plan& plan) {
   n.recurrent_in = "conv.in_proj";
   n.recurrent_out = "conv.out_proj";
   n.conv = "conv.conv";
+}
+
+}  // namespace
+
+void plan_lfm2(Plan& plan) {
+  lfm2_base(plan);
+  if (!plan.config.gguf()) lfm2_ffn_size(plan);
+}
+
+void plan_lfm2_moe(Plan& plan) {
+  lfm2_base(plan);
+  Config& c = plan.config;
+  Names& n = plan.names;
+  read_experts(plan, {.score = kernels::RouterScore::kSigmoid, .renormalize = true});
+  if (c.gguf() || c.flag_or({"use_expert_bias"}, true)) n.router_correction = c.gguf() ? "exp_probs_b.bias" : "feed_forward.expert_bias";
+  const auto dense = static_cast<std::size_t>(c.size_or({"num_dense_layers", "leading_dense_block_count"}, 2));
+  for (std::size_t i = dense; i < plan.traits.layers.size(); ++i) plan.traits.layers[i].ffn = FfnKind::kExperts;
+  if (c.gguf()) return;
+  n.router = "feed_forward.gate";
+  n.experts = "feed_forward.experts.";
+  n.expert = {"w1", "w3", "w2", ""};
+  n.stacked_gate_up = "feed_forward.experts.gate_up_proj";
+  n.stacked_down = "feed_forward.experts.down_proj";
 }
 
 }  // namespace weir::model
