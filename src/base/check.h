@@ -12,8 +12,8 @@ namespace weir {
 }
 
 // CHECK(condition) or CHECK(condition, "format {}", value).
-#define WEIR_CHECK(condition, ...)                                                                   \
-  do {                                                                                               \
-    if (!(condition)) [[unlikely]]                                                                   \
-      ::weir::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));           \
+#define WEIR_CHECK(condition, ...)                                                         \
+  do {                                                                                     \
+    if (!(condition)) [[unlikely]]                                                         \
+      ::weir::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
   } while (false)

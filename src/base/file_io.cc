@@ -14,9 +14,7 @@ namespace {
 
 std::unexpected<Error> os_error(const char* action, const std::filesystem::path& path) {
   const int code = errno;
-  const ErrorCode kind = code == ENOENT ? ErrorCode::kNotFound
-                         : code == ENOSPC || code == EDQUOT ? ErrorCode::kExhausted
-                                                            : ErrorCode::kIo;
+  const ErrorCode kind = code == ENOENT ? ErrorCode::kNotFound : code == ENOSPC || code == EDQUOT ? ErrorCode::kExhausted : ErrorCode::kIo;
   return fail(kind, "cannot {} {}: {}", action, path.string(), std::strerror(code));
 }
 

@@ -18,10 +18,10 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
-using SeqId = Id<struct SeqTag, std::int64_t>;      // one generating sequence
-using BlockId = Id<struct BlockTag>;                // one fixed-size block of KV cache
-using StateSlot = Id<struct StateSlotTag>;          // one slot of recurrent state
-using TokenId = std::int32_t;                       // an entry of the vocabulary; plain, since kernels index with it
+using SeqId = Id<struct SeqTag, std::int64_t>;  // one generating sequence
+using BlockId = Id<struct BlockTag>;            // one fixed-size block of KV cache
+using StateSlot = Id<struct StateSlotTag>;      // one slot of recurrent state
+using TokenId = std::int32_t;                   // an entry of the vocabulary; plain, since kernels index with it
 
 }  // namespace weir
 

@@ -25,9 +25,7 @@ std::unexpected<Error> wrong_kind(std::string_view what, const char* wanted, con
   return fail(ErrorCode::kCorrupt, "'{}' should be {} but is {}", what, wanted, kind_name(value));
 }
 
-std::unexpected<Error> missing(std::string_view key) {
-  return fail(ErrorCode::kCorrupt, "'{}' is missing", key);
-}
+std::unexpected<Error> missing(std::string_view key) { return fail(ErrorCode::kCorrupt, "'{}' is missing", key); }
 
 Result<bool> to_bool(const Value& value, std::string_view what) {
   if (!value.is_bool()) return wrong_kind(what, "a boolean", value);

@@ -54,16 +54,16 @@ std::unexpected<Error> fail(ErrorCode code, fmt::format_string<Args...> format, 
 #define WEIR_CONCAT(a, b) WEIR_CONCAT_(a, b)
 
 // Returns the error of a Status or Result expression from the enclosing function; drops its value.
-#define WEIR_TRY(expression)                                                      \
-  do {                                                                            \
-    if (auto weir_try_status = (expression); !weir_try_status) [[unlikely]]       \
-      return std::unexpected(std::move(weir_try_status).error());                 \
+#define WEIR_TRY(expression)                                                \
+  do {                                                                      \
+    if (auto weir_try_status = (expression); !weir_try_status) [[unlikely]] \
+      return std::unexpected(std::move(weir_try_status).error());           \
   } while (false)
 
 // `WEIR_ASSIGN(auto file, open(path));` declares or assigns the value, or returns the error.
 #define WEIR_ASSIGN(target, expression) WEIR_ASSIGN_(WEIR_CONCAT(weir_assign_, __LINE__), target, expression)
-#define WEIR_ASSIGN_(temporary, target, expression)                               \
-  auto temporary = (expression);                                                  \
-  if (!temporary) [[unlikely]]                                                    \
-    return std::unexpected(std::move(temporary).error());                         \
+#define WEIR_ASSIGN_(temporary, target, expression)       \
+  auto temporary = (expression);                          \
+  if (!temporary) [[unlikely]]                            \
+    return std::unexpected(std::move(temporary).error()); \
   target = std::move(*temporary)

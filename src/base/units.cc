@@ -26,9 +26,7 @@ std::string format_bytes(std::uint64_t bytes) {
   return scaled(static_cast<double>(bytes), std::array{" B", " kB", " MB", " GB", " TB", " PB"});
 }
 
-std::string format_count(std::uint64_t count) {
-  return scaled(static_cast<double>(count), std::array{"", " k", " M", " B", " T"});
-}
+std::string format_count(std::uint64_t count) { return scaled(static_cast<double>(count), std::array{"", " k", " M", " B", " T"}); }
 
 std::string format_duration(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/file_io.h"
-#include "formats/gguf_reader.h"
 #include "base/sha256.h"
+#include "formats/gguf_reader.h"
 #include "text/chat_template.h"
 
 namespace weir::eval {

@@ -34,10 +34,10 @@ struct Weight {
 
 // out = x · Wᵀ + bias, or out += when `accumulate`. Jobs of one call may share x (it is quantised once) and run together.
 struct LinearJob {
-  ConstMatrix x;                 // [rows, in]
+  ConstMatrix x;  // [rows, in]
   const Weight* weight = nullptr;
-  const float* bias = nullptr;   // [out] or null
-  Matrix out;                    // [rows, out]
+  const float* bias = nullptr;  // [out] or null
+  Matrix out;                   // [rows, out]
   bool accumulate = false;
 };
 
@@ -58,17 +58,17 @@ enum class Activation { kSilu, kGeluTanh, kGeluErf, kRelu, kReluSquared, kSigmoi
 struct SequenceSlice {
   std::int32_t first_row = 0;
   std::int32_t row_count = 0;
-  std::int32_t first_position = 0;        // position of the first row in its sequence
-  std::int32_t rope_length = 0;           // length that picks between short and long rope factors; 0 = end of this slice
-  std::span<const BlockId> blocks;        // block i holds positions [i·block_tokens, (i+1)·block_tokens)
-  StateSlot state;                        // recurrent layers' state; invalid when the model has none
+  std::int32_t first_position = 0;  // position of the first row in its sequence
+  std::int32_t rope_length = 0;     // length that picks between short and long rope factors; 0 = end of this slice
+  std::span<const BlockId> blocks;  // block i holds positions [i·block_tokens, (i+1)·block_tokens)
+  StateSlot state;                  // recurrent layers' state; invalid when the model has none
 };
 
 // One layer's part of the KV cache. Keys of (block, head, token) start at ((block·kv_heads + head)·block_tokens + token)·key_dim.
 struct KvLayer {
-  DType type = DType::kF32;               // F32, F16 or BF16
+  DType type = DType::kF32;  // F32, F16 or BF16
   std::byte* keys = nullptr;
-  std::byte* values = nullptr;            // null when values are a prefix of the keys (MLA)
+  std::byte* values = nullptr;  // null when values are a prefix of the keys (MLA)
   std::int32_t block_tokens = 0;
   std::int32_t kv_heads = 0;
   std::int32_t key_dim = 0;
@@ -76,12 +76,12 @@ struct KvLayer {
 };
 
 struct AttentionParams {
-  std::int32_t heads = 0;                 // query heads; head h reads KV head h / (heads / kv_heads)
+  std::int32_t heads = 0;  // query heads; head h reads KV head h / (heads / kv_heads)
   float scale = 1;
-  float softcap = 0;                      // > 0: softcap · tanh(score / softcap)
-  std::int32_t window = 0;                // > 0: position i sees i-window+1 … i
-  const float* sinks = nullptr;           // [heads]: one more logit per head that takes weight but has no value
-  bool causal = true;                     // false: each row sees all of its slice (encoders; the slice is the whole sequence)
+  float softcap = 0;             // > 0: softcap · tanh(score / softcap)
+  std::int32_t window = 0;       // > 0: position i sees i-window+1 … i
+  const float* sinks = nullptr;  // [heads]: one more logit per head that takes weight but has no value
+  bool causal = true;            // false: each row sees all of its slice (encoders; the slice is the whole sequence)
 };
 
 enum class RouterScore { kSoftmax, kSoftmaxOfTop, kSigmoid };
@@ -94,15 +94,15 @@ struct RouterParams {
   std::int32_t groups = 1;                    // experts are chosen from the best `top_groups` of `groups` groups
   std::int32_t top_groups = 1;
   GroupScore group_score = GroupScore::kMax;
-  bool renormalize = false;                   // divide the chosen weights by their sum
-  float scale = 1;                            // applied last
+  bool renormalize = false;  // divide the chosen weights by their sum
+  float scale = 1;           // applied last
 };
 
 struct ConvParams {
   const float* weight = nullptr;  // [channels, taps], the newest input last
   const float* bias = nullptr;    // [channels] or null
   std::int32_t taps = 4;
-  bool silu = false;              // silu on the output
+  bool silu = false;  // silu on the output
 };
 
 // State space duality scan of Mamba-2 (Dao & Gu 2024, arXiv:2405.21060): h = exp(dt·A)·h + dt·B·x, y = C·h + D·x.
@@ -117,10 +117,10 @@ struct SsdParams {
 // Gated delta rule (Yang et al. 2024, arXiv:2412.06464): S = exp(g)·S; S += k ⊗ (β·(v − kᵀS)); o = qᵀS.
 struct DeltaParams {
   std::int32_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;  // value head h uses key head h / (value_heads / key_heads)
-  const float* a = nullptr;        // [value_heads]: -exp(A_log)
-  const float* dt_bias = nullptr;  // [value_heads]; g = a · softplus(alpha + dt_bias)
-  bool tiled = false;              // value head h uses key head h % key_heads instead (GGUF files of Qwen3.5)
-  float l2_epsilon = 1e-6f;        // q and k are L2-normalised per head: x / sqrt(sum x² + eps); q is scaled by key_dim^-1/2
+  const float* a = nullptr;                                                 // [value_heads]: -exp(A_log)
+  const float* dt_bias = nullptr;                                           // [value_heads]; g = a · softplus(alpha + dt_bias)
+  bool tiled = false;        // value head h uses key head h % key_heads instead (GGUF files of Qwen3.5)
+  float l2_epsilon = 1e-6f;  // q and k are L2-normalised per head: x / sqrt(sum x² + eps); q is scaled by key_dim^-1/2
 };
 
 // `count` pieces of `width` columns: piece i goes from column x_first + i·x_step to column out_first + i·out_step.
@@ -176,12 +176,13 @@ class Backend {
   // Moves pieces of columns from x to out (another matrix): q, k and v of a weight fused by heads, gate and up of an interleaved one.
   virtual void copy_columns(ConstMatrix x, const ColumnPieces& pieces, Matrix out) = 0;
 
-  virtual void activate(Activation kind, ConstMatrix x, Matrix out) = 0;                            // out = f(x)
-  virtual void activate_mul(Activation kind, ConstMatrix gate, ConstMatrix up, Matrix out) = 0;     // out = f(gate) · up
-  virtual void clamped_swiglu(ConstMatrix gate, ConstMatrix up, float alpha, float limit, Matrix out) = 0;  // gpt-oss: min(gate, limit) · σ(alpha·gate) · (clamp(up, ±limit) + 1)
-  virtual void add(ConstMatrix x, float scale, Matrix out) = 0;                                     // out += scale · x
-  virtual void multiply(ConstMatrix x, Matrix out) = 0;                                             // out *= x; x.cols is out.cols, or divides it (one factor per group)
-  virtual void scale(float factor, float softcap, Matrix x) = 0;                                    // x *= factor, then softcap·tanh(x/softcap) when softcap > 0
+  virtual void activate(Activation kind, ConstMatrix x, Matrix out) = 0;                         // out = f(x)
+  virtual void activate_mul(Activation kind, ConstMatrix gate, ConstMatrix up, Matrix out) = 0;  // out = f(gate) · up
+  virtual void clamped_swiglu(ConstMatrix gate, ConstMatrix up, float alpha, float limit,
+                              Matrix out) = 0;                    // gpt-oss: min(gate, limit) · σ(alpha·gate) · (clamp(up, ±limit) + 1)
+  virtual void add(ConstMatrix x, float scale, Matrix out) = 0;   // out += scale · x
+  virtual void multiply(ConstMatrix x, Matrix out) = 0;           // out *= x; x.cols is out.cols, or divides it (one factor per group)
+  virtual void scale(float factor, float softcap, Matrix x) = 0;  // x *= factor, then softcap·tanh(x/softcap) when softcap > 0
 
   // Causal depthwise convolution along each sequence; the layer's state holds the last taps-1 inputs, oldest first
   // ([taps-1, channels] at the start of the slot).

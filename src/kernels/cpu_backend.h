@@ -14,9 +14,9 @@ namespace weir::kernels {
 enum class Activations { kInt8, kF32 };
 
 struct CpuOptions {
-  int threads = 0;                               // 0 = usable_processors()
+  int threads = 0;  // 0 = usable_processors()
   Activations activations = Activations::kInt8;
-  std::string isa = {};                          // "" = WEIR_ISA, else the best the machine runs: "reference", "avx2", …
+  std::string isa = {};  // "" = WEIR_ISA, else the best the machine runs: "reference", "avx2", …
 };
 
 // kInvalidArgument when the ISA is unknown, kUnsupported when this machine cannot run it.

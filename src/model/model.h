@@ -16,10 +16,10 @@ namespace weir::model {
 
 // Rows of a step. Slices cover the rows in order, without gaps. Each slice's blocks reach its last position.
 struct Batch {
-  std::span<const TokenId> tokens;                      // one per row, in [0, vocab_size)
+  std::span<const TokenId> tokens;  // one per row, in [0, vocab_size)
   std::span<const kernels::SequenceSlice> slices;
-  std::span<const std::int32_t> output_rows;            // rows whose logits (encoders: hidden states) are wanted, ascending
-  std::span<const std::int32_t> token_types;            // BERT; empty = 0
+  std::span<const std::int32_t> output_rows;  // rows whose logits (encoders: hidden states) are wanted, ascending
+  std::span<const std::int32_t> token_types;  // BERT; empty = 0
 };
 
 struct WeightCacheOptions;
@@ -51,9 +51,9 @@ class Model {
   // An encoder's pooled output tanh(W·x + b) of [n, hidden] final states (of first tokens). kUnsupported without a pooler.
   Status pool(kernels::ConstMatrix states, kernels::Matrix out);
 
-  std::uint64_t weight_bytes() const;                   // all weights once: what a decode step reads of a dense model. Embedding
-                                                        // tables count only when they are the head too: a step reads a row of them
-  std::uint64_t active_weight_bytes() const;            // the same with only top_k experts counted
+  std::uint64_t weight_bytes() const;         // all weights once: what a decode step reads of a dense model. Embedding
+                                              // tables count only when they are the head too: a step reads a row of them
+  std::uint64_t active_weight_bytes() const;  // the same with only top_k experts counted
 
  private:
   friend WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& options);  // weight_cache.h
@@ -62,7 +62,7 @@ class Model {
   Weights weights_;
   std::shared_ptr<kernels::Backend> backend_;
   Probe probe_;
-  struct Scratch;                                       // buffers kept between calls
+  struct Scratch;  // buffers kept between calls
   std::unique_ptr<Scratch> scratch_;
 };
 

@@ -17,7 +17,7 @@ using Vector = std::vector<float>;
 
 struct NormWeights {
   Vector weight, bias;
-  bool present = false;                    // a norm without weights is still a norm
+  bool present = false;  // a norm without weights is still a norm
 };
 
 struct Linear {
@@ -27,26 +27,26 @@ struct Linear {
 };
 
 struct AttentionWeights {
-  Linear q, k, v, qkv, o;                  // qkv when Traits says fused
+  Linear q, k, v, qkv, o;  // qkv when Traits says fused
   NormWeights q_norm, k_norm;
   Vector sinks;
 };
 
 struct LatentWeights {
-  Linear q, q_down, q_up;                  // q alone, or down → norm → up
+  Linear q, q_down, q_up;  // q alone, or down → norm → up
   NormWeights q_norm, kv_norm;
-  Linear kv_down;                          // → [latent | rope key]
-  std::vector<kernels::Weight> key_up;     // per head, out = kv_rank, in = nope_dim: q_nope → latent query
-  std::vector<kernels::Weight> value_up;   // per head, out = value_dim, in = kv_rank
+  Linear kv_down;                         // → [latent | rope key]
+  std::vector<kernels::Weight> key_up;    // per head, out = kv_rank, in = nope_dim: q_nope → latent query
+  std::vector<kernels::Weight> value_up;  // per head, out = value_dim, in = kv_rank
   Linear o;
 };
 
 struct RecurrentWeights {
-  Linear in;                               // Mamba-2: [z | x | B | C | dt]; short conv: [B | C | x]; delta rule: see the next two
-  Linear qkv, z, alpha, beta;              // delta rule: outputs [q | k | v], z [value_heads·value_dim], alpha, beta [value_heads]
-  Vector conv_weight, conv_bias;           // [channels, taps]
+  Linear in;                      // Mamba-2: [z | x | B | C | dt]; short conv: [B | C | x]; delta rule: see the next two
+  Linear qkv, z, alpha, beta;     // delta rule: outputs [q | k | v], z [value_heads·value_dim], alpha, beta [value_heads]
+  Vector conv_weight, conv_bias;  // [channels, taps]
   Vector a, d, dt_bias;
-  NormWeights norm;                        // gated norm
+  NormWeights norm;  // gated norm
   Linear out;
 };
 
@@ -58,17 +58,17 @@ struct ExpertWeights {
   Linear router;
   Vector router_correction;
   std::vector<FfnWeights> experts;
-  FfnWeights shared;                       // shared experts as one FFN, absent = empty
-  Linear shared_gate;                      // → 1: σ multiplies the shared output
+  FfnWeights shared;   // shared experts as one FFN, absent = empty
+  Linear shared_gate;  // → 1: σ multiplies the shared output
 };
 
 struct LayerWeights {
-  NormWeights mixer_norm;                  // before the mixer
-  NormWeights post_mixer_norm;             // on the mixer's output, before it is added
-  NormWeights ffn_norm;                    // before the ffn; parallel layers without one share mixer_norm's output
-  NormWeights post_ffn_norm;               // on the ffn's output, before it is added
-  NormWeights after_mixer;                 // on the residual stream after the mixer was added (BERT)
-  NormWeights after_ffn;                   // on the residual stream after the ffn was added (BERT)
+  NormWeights mixer_norm;       // before the mixer
+  NormWeights post_mixer_norm;  // on the mixer's output, before it is added
+  NormWeights ffn_norm;         // before the ffn; parallel layers without one share mixer_norm's output
+  NormWeights post_ffn_norm;    // on the ffn's output, before it is added
+  NormWeights after_mixer;      // on the residual stream after the mixer was added (BERT)
+  NormWeights after_ffn;        // on the residual stream after the ffn was added (BERT)
   AttentionWeights attention;
   LatentWeights latent;
   RecurrentWeights recurrent;
@@ -82,10 +82,10 @@ struct Weights {
   NormWeights embedding_norm;
   std::vector<LayerWeights> layers;
   NormWeights final_norm;
-  Linear head;                             // tied: the same view as token_embedding
-  Linear pooler;                           // BERT: tanh(W · first position)
+  Linear head;                                           // tied: the same view as token_embedding
+  Linear pooler;                                         // BERT: tanh(W · first position)
   std::vector<std::shared_ptr<const MappedFile>> files;  // what the model was loaded from
-  std::vector<std::shared_ptr<const void>> owners;  // files and converted buffers that the views point into
+  std::vector<std::shared_ptr<const void>> owners;       // files and converted buffers that the views point into
 };
 
 }  // namespace weir::model

@@ -8,8 +8,8 @@
 #include <initializer_list>
 
 #include "base/file_io.h"
-#include "store/names.h"
 #include "base/sha256.h"
+#include "store/names.h"
 #include "store/url.h"
 
 namespace weir::store {

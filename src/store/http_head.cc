@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/sha256.h"
 #include "store/http_get.h"
 #include "store/names.h"
-#include "base/sha256.h"
 
 namespace weir::store {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/file_io.h"
-#include "store/names.h"
 #include "base/sha256.h"
+#include "store/names.h"
 
 namespace weir::store {
 namespace {

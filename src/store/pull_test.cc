@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/sha256.h"
 #include "store/catalogue.h"
 #include "store/resolve.h"
-#include "base/sha256.h"
 #include "store/test_downloads.h"
 #include "store/test_zip.h"
 

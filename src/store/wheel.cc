@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/file_io.h"
-#include "base/units.h"
 #include "base/sha256.h"
+#include "base/units.h"
 #include "store/subprocess.h"
 #include "store/zip_archive.h"
 

@@ -19,21 +19,72 @@ struct F16Bytes {
 };
 
 // In the 32-element types with 4-bit parts, the low half of byte j is element j, the high half is element j + 16.
-struct BlockQ4_0 { F16Bytes d; std::uint8_t qs[16]; };                              // d · (q - 8)
-struct BlockQ4_1 { F16Bytes d, m; std::uint8_t qs[16]; };                           // d · q + m
-struct BlockQ5_0 { F16Bytes d; std::uint8_t qh[4]; std::uint8_t qs[16]; };          // d · (q - 16); bit i of qh is bit 4 of element i
-struct BlockQ5_1 { F16Bytes d, m; std::uint8_t qh[4]; std::uint8_t qs[16]; };       // d · q + m
-struct BlockQ8_0 { F16Bytes d; std::int8_t qs[32]; };                               // d · q
-struct BlockIQ4_NL { F16Bytes d; std::uint8_t qs[16]; };                            // d · kIQ4Values[q]
-struct BlockMXFP4 { std::uint8_t e; std::uint8_t qs[16]; };                         // 2^(e - 128) · kMXFP4Values[q]
+struct BlockQ4_0 {
+  F16Bytes d;
+  std::uint8_t qs[16];
+};  // d · (q - 8)
+struct BlockQ4_1 {
+  F16Bytes d, m;
+  std::uint8_t qs[16];
+};  // d · q + m
+struct BlockQ5_0 {
+  F16Bytes d;
+  std::uint8_t qh[4];
+  std::uint8_t qs[16];
+};  // d · (q - 16); bit i of qh is bit 4 of element i
+struct BlockQ5_1 {
+  F16Bytes d, m;
+  std::uint8_t qh[4];
+  std::uint8_t qs[16];
+};  // d · q + m
+struct BlockQ8_0 {
+  F16Bytes d;
+  std::int8_t qs[32];
+};  // d · q
+struct BlockIQ4_NL {
+  F16Bytes d;
+  std::uint8_t qs[16];
+};  // d · kIQ4Values[q]
+struct BlockMXFP4 {
+  std::uint8_t e;
+  std::uint8_t qs[16];
+};  // 2^(e - 128) · kMXFP4Values[q]
 
 // 256-element types. Sub-blocks have 16 or 32 elements and a small integer scale (and minimum) each.
-struct BlockQ2_K { std::uint8_t scales[16]; std::uint8_t qs[64]; F16Bytes d, dmin; };
-struct BlockQ3_K { std::uint8_t hmask[32]; std::uint8_t qs[64]; std::uint8_t scales[12]; F16Bytes d; };
-struct BlockQ4_K { F16Bytes d, dmin; std::uint8_t scales[12]; std::uint8_t qs[128]; };
-struct BlockQ5_K { F16Bytes d, dmin; std::uint8_t scales[12]; std::uint8_t qh[32]; std::uint8_t qs[128]; };
-struct BlockQ6_K { std::uint8_t ql[128]; std::uint8_t qh[64]; std::int8_t scales[16]; F16Bytes d; };
-struct BlockIQ4_XS { F16Bytes d; std::uint8_t scales_h[2]; std::uint8_t scales_l[4]; std::uint8_t qs[128]; };
+struct BlockQ2_K {
+  std::uint8_t scales[16];
+  std::uint8_t qs[64];
+  F16Bytes d, dmin;
+};
+struct BlockQ3_K {
+  std::uint8_t hmask[32];
+  std::uint8_t qs[64];
+  std::uint8_t scales[12];
+  F16Bytes d;
+};
+struct BlockQ4_K {
+  F16Bytes d, dmin;
+  std::uint8_t scales[12];
+  std::uint8_t qs[128];
+};
+struct BlockQ5_K {
+  F16Bytes d, dmin;
+  std::uint8_t scales[12];
+  std::uint8_t qh[32];
+  std::uint8_t qs[128];
+};
+struct BlockQ6_K {
+  std::uint8_t ql[128];
+  std::uint8_t qh[64];
+  std::int8_t scales[16];
+  F16Bytes d;
+};
+struct BlockIQ4_XS {
+  F16Bytes d;
+  std::uint8_t scales_h[2];
+  std::uint8_t scales_l[4];
+  std::uint8_t qs[128];
+};
 
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24);
 static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockIQ4_NL) == 18 && sizeof(BlockMXFP4) == 17 && sizeof(BlockIQ4_XS) == 136);

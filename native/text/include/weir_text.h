@@ -30,8 +30,8 @@ typedef struct {
 typedef struct weir_template weir_template;  // immutable once compiled: threads may share it
 
 // On success *result is set, otherwise *error. `name` stands in error messages.
-weir_text_code weir_template_compile(const char* source, size_t source_size, const char* name, size_t name_size,
-                                     weir_template** result, weir_text* error);
+weir_text_code weir_template_compile(const char* source, size_t source_size, const char* name, size_t name_size, weir_template** result,
+                                     weir_text* error);
 
 // `context` is a JSON object. `unix_seconds` is what strftime_now reads. *text is the rendered text or the error's message.
 weir_text_code weir_template_render(const weir_template* compiled, const char* context, size_t context_size, int64_t unix_seconds,
