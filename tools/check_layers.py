@@ -73,7 +73,7 @@ def check_links(cmake: str) -> list[str]:
 
 
 def sources(top: pathlib.Path) -> list[pathlib.Path]:
-    return sorted(p for p in top.rglob("*") if p.suffix in (".cc", ".h"))
+    return sorted(p for p in top.rglob("*") if p.suffix in (".cc", ".h", ".inl", ".inc"))
 
 
 def main() -> int:
