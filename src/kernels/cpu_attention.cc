@@ -101,28 +101,54 @@ struct ChunkBuffers {
   }
 };
 
-// Brings positions [begin, end) of one chunk to floats: keys transposed, values as rows.
-void load_chunk(const Call& call, const Task& task, std::int64_t begin, std::int64_t end, const ChunkBuffers& buffers) {
+// Where the key and value of a position lie, and how many of the following positions lie beside it in the same block.
+struct Place {
+  const std::byte *key, *value;
+  std::int64_t count;
+};
+
+Place place_of(const Call& call, const Task& task, std::int64_t position, std::int64_t end) {
   const KvLayer& layer = call.layer;
-  const std::int64_t element = row_bytes(layer.type, 1), first = begin % kKvChunk;
+  const std::int64_t element = row_bytes(layer.type, 1), token = position % layer.block_tokens;
+  const std::int64_t block = task.slice->blocks[static_cast<std::size_t>(position / layer.block_tokens)].value;
+  const std::int64_t row = (block * layer.kv_heads + task.kv_head) * layer.block_tokens + token;
+  const std::byte* key = layer.keys + row * layer.key_dim * element;
+  return {key, layer.values ? layer.values + row * layer.value_dim * element : key, std::min(end - position, layer.block_tokens - token)};
+}
+
+void prefetch(const std::byte* from, std::int64_t bytes) {
+  for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at, 0, 2);
+}
+
+// Values of a chunk as rows of floats.
+struct Values {
+  const float* data;
+  std::int64_t stride;
+};
+
+void widen_values(const Call& call, const Place& at, float* out) {
+  const KvLayer& layer = call.layer;
+  if (layer.values) return call.table.widen(layer.type, at.value, at.count * layer.value_dim, out);
+  for (std::int64_t i = 0; i < at.count; ++i)
+    call.table.widen(layer.type, at.value + i * row_bytes(layer.type, layer.key_dim), layer.value_dim, out + i * layer.value_dim);
+}
+
+// Brings positions [begin, end) of one chunk to floats: keys transposed, values as rows (where they lie, if they can stay).
+Values load_chunk(const Call& call, const Task& task, std::int64_t begin, std::int64_t end, const ChunkBuffers& buffers) {
+  const KvLayer& layer = call.layer;
+  const std::int64_t first = begin % kKvChunk, value_stride = layer.values ? layer.value_dim : layer.key_dim;
   if (end - begin < kKvChunk) std::fill_n(buffers.keys, std::int64_t{layer.key_dim} * kKvChunk, 0.0f);
+  const Place whole = place_of(call, task, begin, end);
+  const bool stay = layer.type == DType::kF32 && whole.count == end - begin;
   for (std::int64_t position = begin; position < end;) {
-    const std::int64_t index = position / layer.block_tokens, token = position % layer.block_tokens;
-    const std::int64_t count = std::min<std::int64_t>(end - position, layer.block_tokens - token);
-    const std::int64_t block = task.slice->blocks[static_cast<std::size_t>(index)].value;
-    const std::int64_t row = (block * layer.kv_heads + task.kv_head) * layer.block_tokens + token;
-    const std::byte* keys = layer.keys + row * layer.key_dim * element;
-    call.table.load_keys(layer.type, keys, layer.key_dim, static_cast<int>(first + position - begin), static_cast<int>(count),
+    const Place at = place_of(call, task, position, end);
+    call.table.load_keys(layer.type, at.key, layer.key_dim, static_cast<int>(first + position - begin), static_cast<int>(at.count),
                          buffers.keys);
-    float* values = buffers.values + (position - begin) * layer.value_dim;
-    if (layer.values) {
-      call.table.widen(layer.type, layer.values + row * layer.value_dim * element, count * layer.value_dim, values);
-    } else {
-      for (std::int64_t i = 0; i < count; ++i)
-        call.table.widen(layer.type, keys + i * layer.key_dim * element, layer.value_dim, values + i * layer.value_dim);
-    }
-    position += count;
+    if (!stay) widen_values(call, at, buffers.values + (position - begin) * layer.value_dim);
+    position += at.count;
   }
+  if (stay) return {reinterpret_cast<const float*>(whole.value), value_stride};
+  return {buffers.values, layer.value_dim};
 }
 
 // One segment of all (row, head) pairs of the task into `out`.
@@ -135,7 +161,12 @@ void attend_segment(const Call& call, const Task& task, std::int64_t segment, co
   const std::int64_t segment_begin = std::max(lowest, segment * kKvSegment), segment_end = std::min(highest, (segment + 1) * kKvSegment);
   for (std::int64_t begin = segment_begin; begin < segment_end;) {
     const std::int64_t origin = begin / kKvChunk * kKvChunk, end = std::min(segment_end, origin + kKvChunk);
-    load_chunk(call, task, begin, end, b);
+    const Values values = load_chunk(call, task, begin, end, b);
+    if (end < segment_end) {
+      const Place next = place_of(call, task, end, std::min(segment_end, end + kKvChunk));
+      prefetch(next.key, next.count * row_bytes(call.layer.type, call.layer.key_dim));
+      if (call.layer.values) prefetch(next.value, next.count * row_bytes(call.layer.type, dim));
+    }
     call.table.scores(b.q, static_cast<int>(entries), b.keys, call.layer.key_dim, b.scores);
     for (std::int64_t e = 0; e < entries; ++e) {
       const Range range = visible(call, *task.slice, task.row_begin + e / task.heads);
@@ -146,8 +177,8 @@ void attend_segment(const Call& call, const Task& task, std::int64_t segment, co
       b.factors[e] =
           call.table.softmax_chunk(b.scores + e * kKvChunk, b.begin[e], b.end[e], call.params.scale, call.params.softcap, out.states[e]);
     }
-    call.table.weigh_values(
-        {b.scores, b.factors, b.begin, b.end, static_cast<int>(entries), b.values, static_cast<int>(begin - origin), dim, b.acc});
+    call.table.weigh_values({b.scores, b.factors, b.begin, b.end, static_cast<int>(entries), values.data, values.stride,
+                             static_cast<int>(begin - origin), dim, b.acc});
     begin = end;
   }
 }

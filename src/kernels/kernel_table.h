@@ -124,7 +124,8 @@ struct ValueTile {
   const int* begin;      // [rows]
   const int* end;        // [rows]
   int rows;
-  const float* values;  // [positions][dim], the first is that of position `first` of the chunk
+  const float* values;  // [positions][dim], rows `stride` apart; the first is that of position `first` of the chunk
+  std::int64_t stride;
   int first;
   std::int64_t dim;
   float* const* acc;  // [rows]

@@ -50,7 +50,7 @@ void weigh_values(const ValueTile& t) {
     for (std::int64_t d = 0; d < t.dim; ++d) acc[d] *= t.factors[r];
     for (int p = t.begin[r]; p < t.end[r]; ++p) {
       const float weight = t.weights[r * kKvChunk + p];
-      const float* value = t.values + (p - t.first) * t.dim;
+      const float* value = t.values + (p - t.first) * t.stride;
       for (std::int64_t d = 0; d < t.dim; ++d) acc[d] += weight * value[d];
     }
   }

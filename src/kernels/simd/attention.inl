@@ -111,7 +111,7 @@ inline void weigh_block(const ValueTile& t, int row, std::int64_t d, std::int64_
   }
   V acc[kRows][kParts];
   const auto value = [&](int p, int part) {
-    return load_part(t.values + (p - t.first) * t.dim + d + 16 * part, part + 1 < kParts ? 16 : count);
+    return load_part(t.values + (p - t.first) * t.stride + d + 16 * part, part + 1 < kParts ? 16 : count);
   };
   const auto add_alone = [&](int r, int from, int to) {
     for (int p = from; p < to; ++p) WEIR_UNROLL
