@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row operations through the backend: groups, strides, shapes of every kind, and the same bits on any number of threads.
 #include <cmath>
+#include <cstdlib>
 
 #include "kernels/cpu_backend_impl.h"
 #include "kernels/test_support.h"
@@ -104,6 +105,17 @@ TEST_P(RowOperations, ThreadsDoNotShow) {
   const Floats one = all(cpu(1));
   EXPECT_TRUE(same_bits(all(cpu(2)), one));
   EXPECT_TRUE(same_bits(all(cpu(3)), one));
+}
+
+TEST(CpuBackend, TheEnvironmentForcesATable) {
+  ASSERT_EQ(::setenv("WEIR_ISA", "reference", 1), 0);
+  const auto table = choose_kernel_table("");
+  ASSERT_TRUE(table);
+  EXPECT_STREQ((*table)->name, "reference");
+  ASSERT_EQ(::setenv("WEIR_ISA", "mmx", 1), 0);
+  EXPECT_EQ(choose_kernel_table("").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(choose_kernel_table("reference"));  // an explicit choice goes first
+  ::unsetenv("WEIR_ISA");
 }
 
 TEST(CpuBackend, RefusesWhatItCannotDo) {
