@@ -29,7 +29,8 @@ void normalize(std::vector<Entry>& entries) {
 // Orders by `key` (then id) and keeps entries until their probabilities reach `mass`.
 template <class Key>
 void keep_until(std::vector<Entry>& entries, double mass, Key key) {
-  std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
+  std::sort(entries.begin(), entries.end(),
+            [&](const Entry& a, const Entry& b) { return key(a) != key(b) ? key(a) < key(b) : a.id < b.id; });
   double sum = 0;
   std::size_t count = 0;
   while (count < entries.size()) {
@@ -46,19 +47,18 @@ std::vector<Entry> by_definition(std::span<const float> logits, const SamplingPa
     entries.push_back({static_cast<TokenId>(i), static_cast<double>(logits[i]) / params.temperature});
   const auto unlikely = [](const Entry& e) { return -e.logit; };
   if (params.top_k > 0) {
-    std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return a.logit > b.logit; });
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry& a, const Entry& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; });
     entries.resize(std::min(entries.size(), static_cast<std::size_t>(params.top_k)));
   }
   normalize(entries);
   if (params.typical_p < 1) {
     double entropy = 0;
     for (const Entry& e : entries) entropy -= e.p * std::log(e.p);
-    std::ranges::sort(entries, {}, &Entry::id);
     keep_until(entries, params.typical_p, [entropy](const Entry& e) { return std::abs(-std::log(e.p) - entropy); });
     normalize(entries);
   }
   if (params.top_p < 1) {
-    std::ranges::sort(entries, {}, &Entry::id);
     keep_until(entries, params.top_p, unlikely);
     normalize(entries);
   }

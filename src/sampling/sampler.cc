@@ -29,7 +29,7 @@ Sampler::Counts& Sampler::count(TokenId id) {
 void Sampler::see_prompt(std::span<const TokenId> tokens) {
   if (params_.repetition_penalty == 1) return;
   for (const TokenId id : tokens) seen_.push_back({id, 0});
-  std::ranges::stable_sort(seen_, {}, &Counts::id);
+  std::ranges::sort(seen_, [](const Counts& a, const Counts& b) { return a.id != b.id ? a.id < b.id : a.answered > b.answered; });
   const auto twice = std::ranges::unique(seen_, {}, &Counts::id);
   seen_.erase(twice.begin(), twice.end());
 }
