@@ -114,7 +114,7 @@ void add_perplexity(CLI::App& eval, int& exit_status) {
   app->add_option("--text", verb->text, "The text file")->required();
   app->add_option("--context", verb->options.context, "Tokens of a window; the second half is scored")->capture_default_str();
   app->add_option("--windows", verb->options.windows, "Windows to score; 0 takes all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 32))
       ->capture_default_str();
   app->add_flag("--score-all", verb->options.score_all, "Score every position of a window");
   app->add_option("--chunk", verb->options.chunk, "Rows of a forward pass")->check(CLI::Range(1, 65536))->capture_default_str();

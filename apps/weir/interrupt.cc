@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "base/log.h"
 #include "verbs.h"
 
 namespace weir::cli {
@@ -22,7 +23,7 @@ void on_signal(int) {
 
 int report_error(const Error& error) {
   std::fflush(stdout);
-  fmt::print(stderr, "weir: {}\n", error.message);
+  fmt::print(stderr, "weir: {}\n", log::printable(error.message));
   switch (error.code) {
     case ErrorCode::kInvalidArgument: return kExitUsage;
     case ErrorCode::kCancelled: return kExitInterrupted;

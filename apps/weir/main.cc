@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <vector>
@@ -22,6 +24,25 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
   }
   if (arguments.empty()) arguments.emplace_back("--help");
   return arguments;
+}
+
+// The first argument that is no option names a verb; CLI11 itself would only say that one is missing.
+bool names_a_verb(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with('-')) continue;
+    for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+      if (verb->get_name() == argument) return true;
+    fmt::print(stderr, "weir: there is no verb '{}' (weir help lists them)\n", weir::log::printable(argument));
+    return false;
+  }
+  return true;
+}
+
+// What was printed must have arrived: a full disk or a closed pipe is a failure even when the work was done.
+int with_output_checked(int exit_status) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_status;
+  fmt::print(stderr, "weir: cannot write to standard output: {}\n", std::strerror(errno));
+  return exit_status == 0 ? weir::cli::kExitFailed : exit_status;
 }
 
 int run(int argc, char** argv) {
@@ -49,6 +70,7 @@ int run(int argc, char** argv) {
   weir::cli::add_eval(app, exit_status);
 
   auto arguments = arguments_of(argc, argv);
+  if (!names_a_verb(app, arguments)) return weir::cli::kExitUsage;
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes them last first
   try {
     app.parse(std::move(reversed));
@@ -64,7 +86,7 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error, not a death
   ::signal(SIGXFSZ, SIG_IGN);  // nor is a quota on file sizes
   try {
-    return run(argc, argv);
+    return with_output_checked(run(argc, argv));
   } catch (const std::exception& error) {
     fmt::print(stderr, "weir: {}\n", error.what());
     return weir::cli::kExitFailed;

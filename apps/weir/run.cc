@@ -4,10 +4,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <iterator>
+#include <optional>
 
+#include "base/log.h"
 #include "base/units.h"
 #include "engine/chat.h"
 #include "engine/generation.h"
@@ -22,31 +26,30 @@ struct RunOptions {
   ModelOptions model;
   std::string prompt, system, kv_type = "f32";
   std::int64_t max_tokens = 0, context = 4096;
-  std::int64_t seed = -1;
-  double temperature = -1, top_p = -1, min_p = -1, repetition_penalty = -1;
-  std::int64_t top_k = -1;
+  std::optional<std::uint64_t> seed;
+  std::optional<float> temperature, top_p, min_p, repetition_penalty;
+  std::optional<std::int32_t> top_k;
   std::vector<std::string> stop;
   bool raw = false, json = false, ignore_eos = false, quiet = false;
 };
 
 void add_sampling_options(CLI::App& verb, RunOptions& o) {
-  verb.add_option("--temperature", o.temperature, "0 = greedy; default: the model's own, else greedy")->check(CLI::NonNegativeNumber);
-  verb.add_option("--top-k", o.top_k, "Sample from the K likeliest tokens; 0 = all")->check(CLI::NonNegativeNumber);
-  verb.add_option("--top-p", o.top_p, "Sample from the smallest set of tokens with this probability")->check(CLI::Range(0.0, 1.0));
-  verb.add_option("--min-p", o.min_p, "Drop tokens below this share of the likeliest one's probability")->check(CLI::Range(0.0, 1.0));
-  verb.add_option("--repetition-penalty", o.repetition_penalty, "Divide the logits of tokens already seen by this")
-      ->check(CLI::PositiveNumber);
-  verb.add_option("--seed", o.seed, "Same seed, same text; default: a new one each time")->check(CLI::NonNegativeNumber);
+  verb.add_option("--temperature", o.temperature, "0 = greedy; default: the model's own, else greedy");
+  verb.add_option("--top-k", o.top_k, "Sample from the K likeliest tokens; 0 = all");
+  verb.add_option("--top-p", o.top_p, "Sample from the smallest set of tokens with this probability");
+  verb.add_option("--min-p", o.min_p, "Drop tokens below this share of the likeliest one's probability");
+  verb.add_option("--repetition-penalty", o.repetition_penalty, "Divide the logits of tokens already seen by this");
+  verb.add_option("--seed", o.seed, "Same seed, same text; default: a new one each time");
   verb.add_option("--stop", o.stop, "End the answer before this text (may be given more than once)")->allow_extra_args(false);
 }
 
 sampling::SamplingParams sampling_params(const RunOptions& o, sampling::SamplingParams params) {
-  if (o.temperature >= 0) params.temperature = static_cast<float>(o.temperature);
-  if (o.top_k >= 0) params.top_k = static_cast<std::int32_t>(o.top_k);
-  if (o.top_p >= 0) params.top_p = static_cast<float>(o.top_p);
-  if (o.min_p >= 0) params.min_p = static_cast<float>(o.min_p);
-  if (o.repetition_penalty > 0) params.repetition_penalty = static_cast<float>(o.repetition_penalty);
-  if (o.seed >= 0) params.seed = static_cast<std::uint64_t>(o.seed);
+  params.temperature = o.temperature.value_or(params.temperature);
+  params.top_k = o.top_k.value_or(params.top_k);
+  params.top_p = o.top_p.value_or(params.top_p);
+  params.min_p = o.min_p.value_or(params.min_p);
+  params.repetition_penalty = o.repetition_penalty.value_or(params.repetition_penalty);
+  if (o.seed) params.seed = o.seed;
   for (const auto& s : o.stop) params.stop.push_back(s);
   return params;
 }
@@ -97,15 +100,16 @@ Result<engine::GenerationResult> answer(const engine::LoadedModel& loaded, engin
                                     .sampling = sampling_params(options, loaded.defaults),
                                     .max_tokens = options.max_tokens,
                                     .ignore_end = options.ignore_eos};
-  bool output_open = true;
+  int write_error = 0;
   WEIR_ASSIGN(engine::GenerationResult result, generator.generate(request, [&](std::string_view text) {
-    if (!options.json) output_open = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    return output_open && !interrupted();
+    const bool wrote = options.json || (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0);
+    if (!wrote) write_error = errno;
+    return wrote && !interrupted();
   }));
-  if (!output_open) return fail(ErrorCode::kIo, "cannot write the answer: standard output is closed");
+  if (write_error) return fail(ErrorCode::kIo, "cannot write the answer: {}", std::strerror(write_error));
   if (options.json) {
     fmt::print("{}\n", boost::json::serialize(to_json(loaded, result)));
-  } else {
+  } else if (!result.ids.empty()) {
     fmt::print("\n");
     if (!options.quiet) print_stats(loaded, result);
   }
@@ -113,14 +117,14 @@ Result<engine::GenerationResult> answer(const engine::LoadedModel& loaded, engin
 }
 
 void note_template(const engine::LoadedModel& loaded, const RunOptions& options) {
-  if (!options.raw && !loaded.template_note.empty()) fmt::print(stderr, "weir: {}\n", loaded.template_note);
+  if (!options.raw && !loaded.template_note.empty()) fmt::print(stderr, "weir: {}\n", log::printable(loaded.template_note));
 }
 
 Status run_once(engine::LoadedModel& loaded, engine::Generator& generator, const RunOptions& options, const std::string& prompt,
                 int& exit_status) {
   text::Messages messages;
-  if (!options.system.empty()) messages.add("system", options.system);
-  messages.add("user", prompt);
+  if (!options.system.empty()) messages.add("system", engine::valid_text(options.system));
+  messages.add("user", engine::valid_text(prompt));
   WEIR_ASSIGN(auto ids, prompt_ids(loaded, options, messages, prompt));
   WEIR_ASSIGN(const auto result, answer(loaded, generator, options, std::move(ids)));
   if (result.finish == engine::FinishReason::kCancelled) exit_status = kExitInterrupted;
@@ -142,7 +146,7 @@ Status chat(engine::LoadedModel& loaded, engine::Generator& generator, const Run
   text::Messages messages;
   const auto start = [&] {
     messages = {};
-    if (!options.system.empty()) messages.add("system", options.system);
+    if (!options.system.empty()) messages.add("system", engine::valid_text(options.system));
   };
   start();
   std::string line;
@@ -153,7 +157,7 @@ Status chat(engine::LoadedModel& loaded, engine::Generator& generator, const Run
       start();
       continue;
     }
-    messages.add("user", line);
+    messages.add("user", engine::valid_text(line));
     auto ids = prompt_ids(loaded, options, messages, line);
     auto result =
         ids ? answer(loaded, generator, options, std::move(*ids)) : Result<engine::GenerationResult>(std::unexpected(ids.error()));
@@ -170,11 +174,12 @@ Status chat(engine::LoadedModel& loaded, engine::Generator& generator, const Run
 
 Status run(const RunOptions& options, int& exit_status) {
   catch_interrupts();
+  WEIR_TRY(sampling::validate(sampling_params(options, {})));
+  WEIR_ASSIGN(const auto kv_type, engine::parse_kv_type(options.kv_type));
   WEIR_ASSIGN(engine::LoadedModel loaded, pull_and_load(options.model));
   if (loaded.model->traits().encoder)
     return fail(ErrorCode::kUnsupported, "{} is an encoder: it makes embeddings and cannot answer", loaded.path.string());
   note_template(loaded, options);
-  WEIR_ASSIGN(const auto kv_type, engine::parse_kv_type(options.kv_type));
   engine::Generator generator(loaded, {.context = options.context, .kv_type = kv_type});
   const bool terminal = ::isatty(STDIN_FILENO);
   if (options.prompt.empty() && terminal) return chat(loaded, generator, options);
@@ -194,7 +199,7 @@ void add_run(CLI::App& app, int& exit_status) {
   verb->add_option("PROMPT", options->prompt, "The prompt; '-' or a pipe reads standard input; none at a terminal starts a chat");
   verb->add_option("-s,--system", options->system, "System prompt");
   verb->add_option("-n,--max-tokens", options->max_tokens, "Tokens to generate at most; 0 = until the context is full")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 32));
   verb->add_option("-c,--context", options->context, "Tokens of prompt and answer together")
       ->check(CLI::Range(16, 1 << 24))
       ->capture_default_str();

@@ -6,6 +6,7 @@
 
 #include "base/file_io.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mapped_file.h"
 #include "base/testing.h"
 #include "base/units.h"
@@ -44,6 +45,8 @@ TEST(Json, ReadsPythonsNonFiniteNumbersAsNullWhenAllowed) {
   EXPECT_TRUE(value->at("limit").at(1).is_null());
   EXPECT_EQ(value->at("s").as_string(), "NaN \" NaN");
 }
+
+TEST(Log, ShowsControlCharactersInsteadOfObeyingThem) { EXPECT_EQ(log::printable("a\n\x1b[2Jé"), "a\\x0a\\x1b[2Jé"); }
 
 TEST(AtomicFile, LeavesTheOldContentUntilCommit) {
   const testing::TemporaryFolder temporary;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Derived data on disk: made once, mapped by later starts and shared by processes. A file is named by a hash of its key and
-// holds the key itself, so that a clash or an old version is a miss, never a wrong answer. It is written under a temporary name,
-// synced, then renamed. The folder is bounded: the least recently used files go first.
+// holds the key itself and a checksum of its content, so that a clash, an old version or damage is a miss, never a wrong answer. It is
+// written under a temporary name, synced, then renamed. The folder is bounded: the least recently used files go first.
 #pragma once
 
 #include <cstdint>

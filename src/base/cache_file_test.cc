@@ -52,6 +52,24 @@ TEST(CacheFile, ADamagedFileIsAMiss) {
   ASSERT_TRUE(CacheFile::create(options, "a", 1000, filled_with(8)));
   std::fstream(path, std::ios::in | std::ios::out).put('X');
   EXPECT_FALSE(CacheFile::open(options, "a", 1000));
+  ASSERT_TRUE(CacheFile::create(options, "a", 1000, filled_with(8)));
+  std::fstream body(path, std::ios::in | std::ios::out);
+  body.seekp((1 << 16) + 777);
+  body.put('X');
+  body.close();
+  EXPECT_FALSE(CacheFile::open(options, "a", 1000));
+}
+
+TEST(CacheFile, WhatAKilledProcessLeftGoesAway) {
+  const testing::TemporaryFolder folder;
+  const auto options = options_in(folder);
+  ASSERT_TRUE(CacheFile::create(options, "a", 1000, filled_with(1)));
+  for (const char* name : {"0123.cache.AbCdEf", "4567.cache.GhIjKl"}) std::ofstream(options.folder / name) << "part";
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
+  std::filesystem::last_write_time(options.folder / "0123.cache.AbCdEf", old);
+  ASSERT_TRUE(CacheFile::create(options, "b", 1000, filled_with(2)));
+  EXPECT_FALSE(std::filesystem::exists(options.folder / "0123.cache.AbCdEf"));
+  EXPECT_TRUE(std::filesystem::exists(options.folder / "4567.cache.GhIjKl"));
 }
 
 TEST(CacheFile, KeepsTheFolderWithinItsLimit) {

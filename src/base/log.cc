@@ -24,8 +24,21 @@ const char* prefix(Level level) {
 void set_level(Level level) { g_level.store(level, std::memory_order_relaxed); }
 Level level() { return g_level.load(std::memory_order_relaxed); }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 void write(Level level, std::string_view line) {
-  const std::string whole = fmt::format("weir: {}{}\n", prefix(level), line);
+  const std::string whole = fmt::format("weir: {}{}\n", prefix(level), printable(line));
   std::fwrite(whole.data(), 1, whole.size(), stderr);  // one call, so that lines of threads do not mix
 }
 

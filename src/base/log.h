@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <string>
 #include <string_view>
 
 namespace weir::log {
@@ -13,6 +14,9 @@ enum class Level { kDebug, kInfo, kWarn, kError, kOff };
 void set_level(Level level);
 Level level();
 void write(Level level, std::string_view line);
+
+// The text with control characters as \xNN: names from files must not steer a terminal or fake lines.
+std::string printable(std::string_view text);
 
 template <class... Args>
 void debug(fmt::format_string<Args...> format, Args&&... args) {

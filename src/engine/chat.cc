@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "tokenizer/utf8.h"
+
 namespace weir::engine {
 namespace {
 
@@ -11,6 +13,11 @@ json::Value special_text(const tokenizer::Tokenizer& tokenizer, std::optional<To
 }
 
 }  // namespace
+
+std::string valid_text(std::string_view text) {
+  std::string buffer;
+  return std::string(tokenizer::repair_utf8(text, buffer));
+}
 
 Result<std::string> render_chat(const LoadedModel& loaded, const text::Messages& messages) {
   WEIR_ASSIGN(const tokenizer::Tokenizer* tokenizer, loaded.require_tokenizer());

@@ -11,6 +11,9 @@
 
 namespace weir::engine {
 
+// The text with each maximal ill-formed part of its UTF-8 replaced by U+FFFD, as templates and tokenizers need it.
+std::string valid_text(std::string_view text);
+
 // The conversation by the model's chat template, ready for the assistant's answer.
 Result<std::string> render_chat(const LoadedModel& loaded, const text::Messages& messages);
 

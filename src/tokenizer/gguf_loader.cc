@@ -7,6 +7,7 @@
 #include <cctype>
 #include <limits>
 
+#include "base/log.h"
 #include "tokenizer/byte_bpe_engine.h"
 #include "tokenizer/core_tokenizer.h"
 #include "tokenizer/sentencepiece_engine.h"
@@ -185,7 +186,10 @@ class GgufLoader {
                                       {"cls_token_id", &roles_.cls},
                                       {"mask_token_id", &roles_.mask}}) {
       WEIR_ASSIGN(const std::int64_t id, file_.get_int_or(key(name), place->value_or(-1)));
-      *place = id >= 0 && id < parts_.vocabulary.size() ? std::optional(static_cast<TokenId>(id)) : std::nullopt;
+      const bool known = id >= 0 && id < parts_.vocabulary.size();
+      if (!known && file_.has(key(name)))
+        log::warn("{} is {}, but the vocabulary has {} tokens: the model is used without it", key(name), id, parts_.vocabulary.size());
+      *place = known ? std::optional(static_cast<TokenId>(id)) : std::nullopt;
     }
     WEIR_ASSIGN(roles_.add_bos, file_.get_bool_or(key("add_bos_token"), roles_.add_bos));
     WEIR_ASSIGN(roles_.add_eos, file_.get_bool_or(key("add_eos_token"), roles_.add_eos));
