@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "tokenizer/regex.h"
 #include "tokenizer/utf8.h"
 
 namespace weir::tokenizer {
@@ -30,6 +31,7 @@ std::vector<TokenId> CoreTokenizer::encode(std::string_view text, const EncodeOp
   std::vector<TokenId> out;
   out.reserve(text.size() / 3 + parts_.prefix.size() + parts_.suffix.size() + 4);
   std::unique_ptr<Scratch> scratch = borrow();
+  const RegexTimeLimit limit(text.size());
   if (options.add_special) out = parts_.prefix;
   encode_text(repair_utf8(text, scratch->repaired), options.parse_special, *scratch, out);
   if (options.add_special) out.insert(out.end(), parts_.suffix.begin(), parts_.suffix.end());

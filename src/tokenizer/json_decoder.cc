@@ -11,6 +11,7 @@ namespace weir::tokenizer {
 namespace {
 
 constexpr int kMaxDepth = 16;
+constexpr std::size_t kMaxSteps = 32, kMaxReplaced = 1 << 16;  // bytes of a token that is still rewritten
 
 void replace_literal(std::string& text, std::string_view from, std::string_view to) {
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
@@ -78,6 +79,7 @@ Status JsonDecoder::add(const json::Value& value, int depth) {
     for (const json::Value& inner : list->get_array()) WEIR_TRY(add(inner, depth + 1));
     return {};
   }
+  if (steps_.size() == kMaxSteps) return fail(ErrorCode::kUnsupported, "more than {} decoders", kMaxSteps);
   WEIR_ASSIGN(Step step, parse_step(*object, type));
   steps_.push_back(std::move(step));
   return {};
@@ -148,7 +150,7 @@ void JsonDecoder::apply(const Step& step, std::vector<std::string>& tokens) {
     } else if (const auto* strip = std::get_if<Strip>(&step)) {
       token = strip_ends(token, strip->content, strip->start, strip->stop);
     } else if (const auto* replace = std::get_if<Replace>(&step)) {
-      token = replace_all(token, replace->pattern, replace->content);
+      if (token.size() <= kMaxReplaced) token = replace_all(token, replace->pattern, replace->content);
     } else if (const auto* suffix = std::get_if<Suffix>(&step)) {
       replace_literal(token, suffix->suffix, i + 1 == tokens.size() ? "" : " ");
     } else if (std::holds_alternative<Spaces>(step)) {
@@ -181,7 +183,7 @@ std::string JsonDecoder::bytes_of(std::string_view token) const {
         text.insert(0, " ");
       }
     } else if (const auto* replace = std::get_if<Replace>(&step)) {
-      text = replace_all(text, replace->pattern, replace->content);
+      if (text.size() <= kMaxReplaced) text = replace_all(text, replace->pattern, replace->content);
     } else if (const auto* suffix = std::get_if<Suffix>(&step)) {
       replace_literal(text, suffix->suffix, " ");
     } else if (std::holds_alternative<Spaces>(step)) {

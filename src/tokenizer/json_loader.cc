@@ -19,6 +19,7 @@ namespace weir::tokenizer {
 namespace {
 
 constexpr std::int64_t kMaxTokens = 1 << 24;
+constexpr std::int64_t kMaxGap = 1 << 16;  // numbers in a row that no token has
 
 // Reading model, added tokens and steps; the order matters, since later parts refer to earlier ones.
 class JsonLoader {
@@ -62,6 +63,8 @@ class JsonLoader {
     for (const auto& [id, text] : tokens) {
       if (id < vocabulary.size()) return fail(ErrorCode::kCorrupt, "two tokens have the id {}", id);
       if (valid_utf8_prefix(text) != text.size()) return fail(ErrorCode::kCorrupt, "the token {} is not UTF-8", id);
+      if (id - vocabulary.size() > kMaxGap)
+        return fail(ErrorCode::kCorrupt, "no tokens have the ids from {} to {}", vocabulary.size(), id - 1);
       while (vocabulary.size() < id) vocabulary.add_gap();
       text.empty() ? vocabulary.add_gap() : vocabulary.add(text, 0, TokenKind::kNormal);
     }
@@ -231,6 +234,8 @@ class JsonLoader {
     WEIR_ASSIGN(token.single_word, json::get_bool_or(object, "single_word", false));
     WEIR_ASSIGN(const bool normalized, json::get_bool_or(object, "normalized", !token.control));
     const TokenKind kind = token.control ? TokenKind::kControl : TokenKind::kUserDefined;
+    if (id - vocabulary.size() > kMaxGap)
+      return fail(ErrorCode::kCorrupt, "no tokens have the ids from {} to {}", vocabulary.size(), id - 1);
     if (known) {
       vocabulary.set_kind(*known, kind);
     } else {

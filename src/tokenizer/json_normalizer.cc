@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "tokenizer/utf8.h"
 
 namespace weir::tokenizer {
 namespace {
 
 constexpr int kMaxDepth = 16;
+constexpr std::size_t kMaxSteps = 32, kMaxText = 64 << 20;  // bytes that steps may let a text grow to
 
 Result<BertOptions> parse_bert(const json::Object& object) {
   BertOptions options;
@@ -61,10 +63,11 @@ std::optional<Regex::Match> Pattern::find(std::string_view text, std::size_t fro
 
 std::string replace_all(std::string_view text, const Pattern& pattern, std::string_view content) {
   std::string out;
+  const std::size_t most = text.size() * 64 + (1 << 20);
   std::size_t done = 0, from = 0;
   while (from <= text.size()) {
     const auto match = pattern.find(text, from);
-    if (!match) break;
+    if (!match || out.size() + content.size() > most) break;
     out += text.substr(done, match->begin - done);
     out += content;
     done = from = match->end;
@@ -90,6 +93,7 @@ Status JsonNormalizer::add(const json::Value& value, int depth) {
     for (const json::Value& inner : list->get_array()) WEIR_TRY(add(inner, depth + 1));
     return {};
   }
+  if (steps_.size() == kMaxSteps) return fail(ErrorCode::kUnsupported, "more than {} normalizers", kMaxSteps);
   WEIR_ASSIGN(Step step, parse_step(*object, type));
   steps_.push_back(std::move(step));
   return {};
@@ -124,7 +128,11 @@ Result<JsonNormalizer::Step> JsonNormalizer::parse_step(const json::Object& obje
 }
 
 void JsonNormalizer::apply(std::string& text) const {
-  for (const Step& step : steps_) apply_step(step, text);
+  const std::size_t most = std::max(kMaxText, text.size() * 4);
+  for (const Step& step : steps_) {
+    if (text.size() > most) return log::warn("the normalizer of a tokenizer.json gave up on a text that grew to {} bytes", text.size());
+    apply_step(step, text);
+  }
 }
 
 void JsonNormalizer::apply_step(const Step& step, std::string& text) {

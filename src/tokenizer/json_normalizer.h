@@ -31,7 +31,7 @@ class Pattern {
   std::variant<std::string, Regex> how_;
 };
 
-// All matches replaced.
+// All matches replaced, up to a size that only a hostile file reaches (64 times the text and a megabyte): the rest stays as it is.
 std::string replace_all(std::string_view text, const Pattern& pattern, std::string_view content);
 
 class JsonNormalizer {

@@ -12,6 +12,7 @@ namespace weir::tokenizer {
 namespace {
 
 constexpr int kMaxDepth = 16;
+constexpr std::size_t kMaxSteps = 32;
 
 Result<SplitBehavior> parse_behavior(const json::Object& object, std::string_view fallback) {
   WEIR_ASSIGN(const std::string name, json::get_string_or(object, "behavior", std::string(fallback)));
@@ -42,6 +43,7 @@ Status JsonPreTokenizer::add(const json::Value& value, int depth) {
     for (const json::Value& inner : list->get_array()) WEIR_TRY(add(inner, depth + 1));
     return {};
   }
+  if (steps_.size() >= kMaxSteps) return fail(ErrorCode::kUnsupported, "more than {} pre_tokenizers", kMaxSteps);
   if (type == "Split") return add_split(*object);
   if (type == "Metaspace") return add_metaspace(*object);
   if (type == "ByteLevel") return add_byte_level(*object);

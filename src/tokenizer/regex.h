@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regular expressions of tokenizer files on PCRE2. Those files are written for Oniguruma (Ruby's syntax), so an expression is
 // translated first: what means something else in PCRE2 (\s, \w, \b, \h, $, …) is spelt out, what has no equal is refused.
-// Matching is bounded, so that no expression or text can hang or overflow the stack.
+// Matching is bounded in steps, stack and time, so that no expression or text can hang or crash.
 #pragma once
 
 #include <memory>
@@ -36,6 +36,16 @@ class Regex {
 
   std::string source_;
   std::unique_ptr<Compiled> compiled_;
+};
+
+// While one lives, all searches of its thread together may take a few seconds for each megabyte; then they find nothing. Only
+// an expression made to be slow gets there.
+class RegexTimeLimit {
+ public:
+  explicit RegexTimeLimit(std::size_t text_bytes);
+  ~RegexTimeLimit();
+  RegexTimeLimit(const RegexTimeLimit&) = delete;
+  RegexTimeLimit& operator=(const RegexTimeLimit&) = delete;
 };
 
 // The expression in PCRE2's syntax (with PCRE2_UTF and PCRE2_UCP).
