@@ -12,11 +12,22 @@
 namespace weir::model {
 namespace {
 
+// GGUF keys that change the result whatever the family, for those who honour them nowhere.
+void check_gguf_keys(Plan& plan) {
+  Config& c = plan.config;
+  if (!c.gguf()) return;
+  if (!plan.traits.encoder)
+    c.expect_flag({nullptr, "attention.causal"}, true, "a decoder that attends in both directions is not supported");
+  for (const char* key : {"attention.clamp_kqv", "attention.max_alibi_bias", "attention.temperature_scale", "attention.temperature_length"})
+    if (c.real_or({nullptr, key}, 0) != 0) c.fail(ErrorCode::kUnsupported, "{} is not supported in this family", key);
+}
+
 Result<ModelParts> carry_out(const Family& family, const char* name, Config& config, const formats::TensorIndex& index) {
   TensorSource tensors(index);
   Plan plan(config, tensors);
   plan.traits.family = name;
   family.fill(plan);
+  check_gguf_keys(plan);
   WEIR_TRY(config.status());
   WEIR_TRY(check_traits(plan));
   ModelParts parts;

@@ -4,6 +4,7 @@
 
 #include "base/testing.h"
 #include "formats/gguf_reader.h"
+#include "formats/gguf_writer.h"
 #include "formats/hf_folder.h"
 #include "model/load.h"
 
@@ -173,6 +174,79 @@ TEST(HostileConfigSweep, AnyValueUnderAnyKeyIsHandled) {
       }
   }
   EXPECT_GT(refused, 4000);
+}
+
+formats::GgufValue value_of(formats::GgufType type, std::int64_t number) {
+  switch (type) {
+    case formats::GgufType::kF32:
+    case formats::GgufType::kF64: return static_cast<double>(number);
+    case formats::GgufType::kBool: return number != 0;
+    case formats::GgufType::kI64: return number;
+    default: return static_cast<std::uint64_t>(number);
+  }
+}
+
+// The file with one entry replaced, or without it.
+Result<std::string> rewritten(const formats::GgufFile& file, const std::string& key, std::optional<std::int64_t> number,
+                              formats::GgufType type) {
+  formats::GgufWriter writer;
+  for (formats::GgufEntry entry : file.metadata()) {
+    if (entry.key.starts_with("tokenizer.")) continue;
+    if (entry.key == key) {
+      if (!number) continue;
+      entry.type = type;
+      entry.value = value_of(type, *number);
+    }
+    WEIR_TRY(writer.add(std::move(entry)));
+  }
+  for (const formats::NamedTensor& tensor : file.index().tensors()) WEIR_TRY(writer.add(tensor));
+  return writer.to_bytes();
+}
+
+// The same for the metadata of GGUF files: each key of the architecture left out, and replaced by numbers of several types.
+TEST(HostileGguf, AnyValueUnderAnyKeyIsHandled) {
+  using formats::GgufType;
+  const std::pair<GgufType, std::int64_t> values[] = {{GgufType::kU32, 0},          {GgufType::kU32, 1},  {GgufType::kU32, 3},
+                                                      {GgufType::kU32, 4294967295}, {GgufType::kI64, -1}, {GgufType::kF32, 7}};
+  int refused = 0;
+  for (const char* name :
+       {"llama3_rope", "qwen3_next", "mamba2", "lfm2", "deepseek_v3", "bert", "phi3", "gemma3_text", "glm4_moe", "gpt2"}) {
+    const auto file = formats::GgufFile::open(weir::testing::data_path(fmt::format("arch/{}/model-f32.gguf", name)));
+    ASSERT_TRUE(file) << file.error().message;
+    const auto try_it = [&](const std::string& key, std::optional<std::int64_t> number, GgufType type) {
+      const auto bytes = rewritten(*file, key, number, type);
+      ASSERT_TRUE(bytes) << bytes.error().message;
+      const auto changed = formats::GgufFile::parse(std::as_bytes(std::span(*bytes)), name);
+      ASSERT_TRUE(changed) << changed.error().message;
+      const auto parts = load_gguf(*changed);
+      if (parts) return;
+      ++refused;
+      EXPECT_NE(parts.error().code, ErrorCode::kInternal) << key << ": " << parts.error().message;
+    };
+    const std::string architecture = file->get_string("general.architecture").value();
+    for (const formats::GgufEntry& entry : file->metadata()) {
+      if (!entry.key.starts_with(architecture + ".")) continue;
+      try_it(entry.key, std::nullopt, GgufType::kU32);
+      for (const auto& [type, number] : values) try_it(entry.key, number, type);
+    }
+  }
+  EXPECT_GT(refused, 400);
+}
+
+TEST(HostileGguf, AnUnknownArchitectureIsNamed) {
+  formats::GgufWriter writer;
+  formats::GgufEntry entry;
+  entry.key = "general.architecture";
+  entry.type = formats::GgufType::kString;
+  entry.value = std::string("rwkv7");
+  ASSERT_TRUE(writer.add(std::move(entry)));
+  const std::string bytes = writer.to_bytes().value();
+  const auto file = formats::GgufFile::parse(std::as_bytes(std::span(bytes)), "test");
+  ASSERT_TRUE(file) << file.error().message;
+  const auto parts = load_gguf(*file);
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().code, kUnsupported);
+  EXPECT_THAT(parts.error().message, ::testing::AllOf(HasSubstr("rwkv7"), HasSubstr("llama"), HasSubstr("qwen3moe")));
 }
 
 TEST(HostileFolder, ATensorThatIsMissingIsNamed) {

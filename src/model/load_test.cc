@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/testing.h"
+#include "formats/hf_folder.h"
 #include "model/describe.h"
 
 namespace weir::model {
@@ -152,6 +153,49 @@ TEST(LoadTest, EncodersSayHowTheyPool) {
     EXPECT_FALSE(m.traits.attention.causal);
     EXPECT_EQ(m.traits.pooling, Pooling::kMean);
   }
+}
+
+// The folder's tensors under other names.
+template <class Rename>
+formats::HfFolder renamed(const char* name, Rename rename) {
+  auto folder = formats::HfFolder::open(weir::testing::data_path(std::string("arch/") + name)).value();
+  formats::TensorIndex index;
+  for (const auto& file : folder.index.files()) index.add_file(file);
+  for (formats::NamedTensor tensor : folder.index.tensors()) {
+    tensor.name = rename(tensor.name);
+    EXPECT_TRUE(index.add(tensor));
+  }
+  folder.index = std::move(index);
+  return folder;
+}
+
+TEST(LoadTest, TheLanguageModelOfAMultimodalModelIsFound) {
+  for (const std::string root : {"language_model.", "outer.inner."}) {
+    auto folder = renamed("llama", [&](const std::string& name) { return root + name; });
+    json::Object text = std::move(folder.config);
+    folder.config = json::Object{{"model_type", "some_vision_model"}, {"text_config", std::move(text)}};
+    const auto parts = load_folder(folder);
+    ASSERT_TRUE(parts) << parts.error().message;
+    EXPECT_EQ(parts->traits.family, "llama");
+    EXPECT_NE(parts->weights.head.weight->view.bytes.data(), parts->weights.token_embedding.view.bytes.data());
+  }
+}
+
+TEST(LoadTest, AModelSavedWithoutItsHeadsRootIsFound) {
+  const auto folder = renamed("gpt2", [](const std::string& name) { return name.substr(std::string_view("transformer.").size()); });
+  const auto parts = load_folder(folder);
+  ASSERT_TRUE(parts) << parts.error().message;
+  EXPECT_EQ(parts->weights.head.weight->view.bytes.data(), parts->weights.token_embedding.view.bytes.data());
+}
+
+TEST(LoadTest, BuffersOfOldCheckpointsAndFurtherHeadsAreLeftAside) {
+  auto folder = formats::HfFolder::open(weir::testing::data_path("arch/llama")).value();
+  const TensorView view = folder.index.tensors().front().view;
+  for (const char* name :
+       {"model.layers.0.self_attn.rotary_emb.inv_freq", "model.layers.2.embed_tokens.weight", "score.weight", "mtp.fc.weight"})
+    ASSERT_TRUE(folder.index.add({name, view}));
+  const auto parts = load_folder(folder);
+  EXPECT_TRUE(parts) << parts.error().message;
 }
 
 TEST(LoadTest, TraitsAreDescribedInWords) {

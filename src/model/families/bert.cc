@@ -58,6 +58,7 @@ void plan_bert(Plan& plan) {
   plan.qkv_bias = plan.o_bias = plan.ffn_bias = Bias::kRequired;
   c.expect_text({"position_embedding_type"}, "absolute");
   c.expect_flag({"is_decoder"}, false, "BERT as a decoder is not supported");
+  c.expect_flag({"add_cross_attention"}, false, "cross attention is not supported");
   c.expect_flag({nullptr, "attention.causal"}, false, "BERT as a decoder is not supported");
   bert_names(plan);
   plan.positions = c.gguf() ? rows_of(plan, plan.names.position_embedding) : t.max_context;
