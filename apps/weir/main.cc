@@ -40,9 +40,10 @@ bool names_a_verb(const CLI::App& app, const std::vector<std::string>& arguments
 
 // What was printed must have arrived: a full disk or a closed pipe is a failure even when the work was done.
 int with_output_checked(int exit_status) {
-  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_status;
+  const bool arrived = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (arrived || exit_status != 0) return exit_status;
   fmt::print(stderr, "weir: cannot write to standard output: {}\n", std::strerror(errno));
-  return exit_status == 0 ? weir::cli::kExitFailed : exit_status;
+  return weir::cli::kExitFailed;
 }
 
 int run(int argc, char** argv) {

@@ -20,7 +20,7 @@ QUESTION = "What is the capital of France?"
 needs_smollm2 = unittest.skipUnless(SMOLLM2.exists(), f"{SMOLLM2} is not here: run tools/fetch_test_data.py")
 
 
-def weir(*arguments, stdin="", home="/nonexistent"):
+def weir(*arguments, stdin="", home="/dev/null/nowhere"):
     return subprocess.run([WEIR, *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=600,
                           env={**os.environ, "WEIR_HOME": home})
 
@@ -38,9 +38,12 @@ class Usage(unittest.TestCase):
             self.assertTrue(done.stderr, arguments)
 
     def test_a_model_that_is_not_here_is_an_error_with_the_next_step(self):
-        done = weir("run", "smollm2", QUESTION)
+        done = weir("tokenize", "smollm2", QUESTION)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("weir pull smollm2", done.stderr)
+        done = weir("run", "no-such-model", QUESTION)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("weir list", done.stderr)
 
     def test_every_verb_explains_itself(self):
         for verb in ("run", "pull", "list", "show", "rm", "tokenize", "eval"):
@@ -117,7 +120,15 @@ class RealModel(unittest.TestCase):
         errors = process.stderr.read()
         process.stderr.close()
         self.assertEqual(process.wait(timeout=120), 1, errors)
-        self.assertIn("standard output is closed", errors)
+        self.assertEqual(errors, "weir: cannot write the answer: Broken pipe\n")
+
+    def test_lost_output_is_a_failure(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            for arguments in (("list",), ("--version",), ("tokenize", SMOLLM2, "hello")):
+                done = subprocess.run([WEIR, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+                                      text=True, check=False, timeout=60)
+                self.assertEqual(done.returncode, 1, arguments)
+                self.assertIn("No space left", done.stderr)
 
     def test_tokenizer_vectors_from_the_command_line(self):
         done = weir("tokenize", SMOLLM2, "--jsonl", DATA / "tokenizer/smollm2.jsonl", "--check")
