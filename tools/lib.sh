@@ -18,7 +18,7 @@ die() {
 usable_processors() {
   local count quota period
   count=$(nproc)
-  if read -r quota period </sys/fs/cgroup/cpu.max 2>/dev/null && [[ $quota != max ]]; then
+  if [[ -r /sys/fs/cgroup/cpu.max ]] && read -r quota period </sys/fs/cgroup/cpu.max && [[ $quota != max ]]; then
     quota=$(((quota + period - 1) / period))
     ((quota < count)) && count=$quota
   fi
