@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/file_io.h"
+#include "base/sha256.h"
 
 namespace weir {
 namespace {
@@ -22,13 +23,8 @@ constexpr std::string_view kMagic = "weir cache file 2\n";
 constexpr std::string_view kSuffix = ".cache";
 constexpr std::size_t kHeader = 1 << 16;  // magic, sizes and key; the data after it lies at a page border
 
-std::uint64_t fnv1a(std::string_view text, std::uint64_t hash) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 std::filesystem::path path_of(const CacheFile::Options& options, std::string_view key) {
-  return options.folder / fmt::format("{:016x}{:016x}{}", fnv1a(key, 0xcbf29ce484222325), fnv1a(key, 0x9e3779b97f4a7c15), kSuffix);
+  return options.folder / (sha256_of(key) + std::string(kSuffix));
 }
 
 // Eight streams of multiply and xor over words of 64 bits: as fast as memory, and no single flip goes unseen.

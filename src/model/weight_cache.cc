@@ -11,6 +11,7 @@
 #include "base/cache_file.h"
 #include "base/clock.h"
 #include "base/mapped_file.h"
+#include "base/sha256.h"
 #include "base/units.h"
 
 namespace weir::model {
@@ -73,11 +74,6 @@ const MappedFile* file_of(const Weights& weights, const kernels::Weight& w, std:
   return nullptr;
 }
 
-std::uint64_t hash(std::string_view text, std::uint64_t seed) {
-  for (const char c : text) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return seed;
-}
-
 std::string identity(const MappedFile& file) {
   std::error_code error;
   const auto path = std::filesystem::canonical(file.path(), error);
@@ -95,16 +91,14 @@ std::string key_of(const Weights& weights, const Plan& plan, const std::string& 
     if (one.empty()) return {};
     key += one;
   }
-  std::uint64_t first = 0xcbf29ce484222325, second = 0x9e3779b97f4a7c15;
+  std::string weights_text;
   for (const Place& place : plan.places) {
     std::uint64_t offset = 0;
     file_of(weights, *place.weight, offset);
     const TensorView& view = place.weight->view;
-    const std::string text = fmt::format("{} {} {} {}\n", dtype_name(view.type), shape_string(view.shape), offset, place.offset);
-    first = hash(text, first);
-    second = hash(text, second);
+    weights_text += fmt::format("{} {} {} {}\n", dtype_name(view.type), shape_string(view.shape), offset, place.offset);
   }
-  return key + fmt::format("{} weights {:016x}{:016x}\n", plan.places.size(), first, second);
+  return key + fmt::format("{} weights {}\n", plan.places.size(), sha256_of(weights_text));
 }
 
 void release(std::span<std::byte> bytes) { ::madvise(bytes.data(), bytes.size(), MADV_DONTNEED); }
