@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers: all jobs of a call are cut into tasks of (job, outputs, rows) that run in one parallel region. A task
-// unpacks or widens a panel of weights once and uses it for all of its rows.
+// unpacks a panel of weights once and uses it for all of its rows. F32, F16 and BF16 weights: linear_plain.h.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "kernels/cpu_backend_impl.h"
+#include "kernels/linear_plain.h"
 #include "kernels/packed_panels.h"
 
 namespace weir::kernels {
@@ -33,8 +34,6 @@ struct Task {
   std::int64_t out_begin, out_end, row_begin, row_end;
 };
 
-bool is_plain(DType type) { return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16; }
-
 void check_job(const LinearJob& job) {
   WEIR_CHECK(job.weight != nullptr);
   const Weight& w = *job.weight;
@@ -44,13 +43,6 @@ void check_job(const LinearJob& job) {
   WEIR_CHECK(is_plain(w.view.type) || (dtype_info(w.view.type).quantized && w.layout == WeightLayout::kOutIn), "weight of type {}",
              dtype_name(w.view.type));
   WEIR_CHECK(static_cast<std::int64_t>(w.view.bytes.size()) >= w.view.rows() * w.view.bytes_per_row());
-}
-
-// Brings what tiles computed for outputs from `out_begin` on to the job's output.
-void write_dots(const KernelTable& table, const Task& t, const float* dots, std::int64_t out_begin, int outs) {
-  const LinearJob& job = *t.job;
-  table.write_dots({dots, job.bias ? job.bias + out_begin : nullptr, job.accumulate, outs, t.row_end - t.row_begin,
-                    job.out.row(t.row_begin) + out_begin, job.out.stride});
 }
 
 QuantizedRows allocate_rows(std::int64_t rows, std::int64_t k, Scratch& scratch) {
@@ -169,7 +161,7 @@ void run_int8(const KernelTable& table, const Task& t, Scratch& scratch) {
       table.panel_tile(panel, t.quantized->rows, t.row_begin, static_cast<int>(rows), begin, acc);
       add_residuals(table, panel, *t.quantized, t.row_begin, rows, begin, acc);
     }
-    write_dots(table, t, acc, o, outs);
+    write_dots(table, *t.job, t.row_begin, t.row_end, acc, o, outs);
   }
 }
 
@@ -194,40 +186,7 @@ void run_wide(const KernelTable& table, const Task& t, Scratch& scratch) {
       for (int i = 0; i < kPanelOuts; ++i)
         dots[r * kPanelOuts + i] = (sums[i] + sums[2 * kPanelOuts + i]) + (sums[kPanelOuts + i] + sums[3 * kPanelOuts + i]);
     }
-    write_dots(table, t, dots, o, outs);
-  }
-}
-
-void run_float(const KernelTable& table, const Task& t, Scratch& scratch) {
-  const TensorView& w = t.job->weight->view;
-  const std::int64_t rows = t.row_end - t.row_begin, stride = w.bytes_per_row(), k = w.cols();
-  float* dots = scratch.take<float>(rows * kPanelOuts);
-  const bool widen = rows >= 4 && w.type != DType::kF32;  // pays when several rows use it
-  float* wide = widen ? scratch.take<float>(k * kPanelOuts) : nullptr;
-  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
-    const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
-    const std::byte* from = w.bytes.data() + o * stride;
-    FloatTile tile{t.job->x.row(t.row_begin), t.job->x.stride, static_cast<int>(rows), w.type, from, stride, outs, k, dots};
-    if (widen) {
-      for (int i = 0; i < outs; ++i) table.widen(w.type, from + i * stride, k, wide + i * k);
-      tile.type = DType::kF32;
-      tile.w = reinterpret_cast<const std::byte*>(wide);
-      tile.w_stride = k * static_cast<std::int64_t>(sizeof(float));
-    }
-    table.float_tile(tile);
-    write_dots(table, t, dots, o, outs);
-  }
-}
-
-void run_columns(const KernelTable& table, const Task& t, Scratch& scratch) {
-  const TensorView& w = t.job->weight->view;
-  const std::int64_t rows = t.row_end - t.row_begin, element = row_bytes(w.type, 1);
-  float* dots = scratch.take<float>(rows * kPanelOuts);
-  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
-    const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
-    table.column_tile({t.job->x.row(t.row_begin), t.job->x.stride, static_cast<int>(rows), w.type, w.bytes.data() + o * element,
-                       w.bytes_per_row(), outs, t.job->weight->in(), dots});
-    write_dots(table, t, dots, o, outs);
+    write_dots(table, *t.job, t.row_begin, t.row_end, dots, o, outs);
   }
 }
 
@@ -284,7 +243,7 @@ void CpuBackend::linear(std::span<const LinearJob> jobs) {
     const Task& task = list[i];
     if (task.quantized) return run_int8(table_, task, scratch);
     if (!is_plain(task.job->weight->view.type)) return run_wide(table_, task, scratch);
-    task.job->weight->layout == WeightLayout::kInOut ? run_columns(table_, task, scratch) : run_float(table_, task, scratch);
+    run_plain(table_, {task.job, task.out_begin, task.out_end, task.row_begin, task.row_end}, scratch);
   });
 }
 
