@@ -13,6 +13,8 @@
 
 namespace weir::kernels {
 
+struct QuantizedInput;
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const KernelTable& table, Activations activations, int threads);
@@ -47,6 +49,7 @@ class CpuBackend final : public Backend {
                   std::span<const SequenceSlice> slices, const StateLayer& state, std::int64_t state_offset, Matrix out) override;
 
  private:
+  const QuantizedInput** quantize_inputs(std::span<const LinearJob> jobs);
   // Runs body(row) for each row, on one thread when the work (`cost` elements a row) is too small to share.
   void for_rows(std::int64_t rows, std::int64_t cost, FunctionRef<void(std::int64_t)> body);
   // Runs body(task, scratch of the thread) for each task; tasks are taken in order, one at a time. `cost` as above.

@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/backend.h"
+#include "kernels/plain_panels.h"
 #include "kernels/reference/unpack.h"
 
 namespace weir::kernels {
@@ -15,32 +17,6 @@ namespace weir::kernels {
 inline constexpr int kPanelOuts = 16;   // outputs computed side by side, one per lane
 inline constexpr int kKvChunk = 32;     // positions of one step of the online softmax, aligned to absolute positions
 inline constexpr int kKvSegment = 512;  // positions whose partial results are combined in order; a multiple of the chunk
-
-// dots[r · kPanelOuts + o] = x[r] · w[o] for r < rows, o < outs ≤ kPanelOuts. Weights: F32, F16 or BF16, rows `w_stride` bytes apart.
-struct FloatTile {
-  const float* x;
-  std::int64_t x_stride;
-  int rows;
-  DType type;
-  const std::byte* w;
-  std::int64_t w_stride;
-  int outs;
-  std::int64_t k;
-  float* dots;
-};
-
-// out[r · out_stride + o] = sum over k of x[r][k] · w[k][o]: the transposed layout. `w` points at the first of `outs` columns.
-struct ColumnTile {
-  const float* x;
-  std::int64_t x_stride;
-  int rows;
-  DType type;
-  const std::byte* w;
-  std::int64_t w_stride;
-  int outs;  // ≤ kPanelOuts
-  std::int64_t k;
-  float* dots;  // as in FloatTile
-};
 
 // What tiles computed, into the output: out[r][o] = dots[r · kPanelOuts + o] + bias[o], or out += that.
 struct DotsTile {
@@ -75,6 +51,49 @@ struct Panel {
   std::uint8_t* q = nullptr;  // [k/4][kPanelOuts][4]
   float* scale = nullptr;     // [k/group][kPanelOuts]
   float* offset = nullptr;    // the same, when the type has offsets
+};
+
+// Panels of neighbouring outputs that a tile takes together, so that a row's activations are read once for all of them.
+inline constexpr int kPanelsTogether = 2;
+
+struct PanelTile {
+  const Panel* panels;  // [count]: of one type and one k
+  int count;            // 1 to kPanelsTogether
+  const QuantizedRows* x;
+  std::int64_t first_row;
+  int rows;
+  std::int64_t k_begin;  // where in x the panels' inputs start
+  float* acc;            // continues: acc[p · acc_stride + r · kPanelOuts + o]
+  std::int64_t acc_stride;
+};
+
+// One more block of 32 activations for some rows: what int8 lost of an outlier block.
+struct ResidualBlock {
+  std::int32_t row;    // of acc
+  std::int32_t block;  // which of the panels' blocks of 32 inputs
+  std::int64_t entry;  // which row of the residuals (k = 32)
+};
+
+struct ResidualTile {
+  const Panel* panels;
+  int count;
+  const QuantizedRows* residuals;
+  std::span<const ResidualBlock> blocks;  // added in this order
+  float* acc;                             // as in PanelTile
+  std::int64_t acc_stride;
+};
+
+// One row times a piece of a packed panel (packed_panels.h): what expand_panel and panel_tile give, without the detour.
+struct PackedRow {
+  DType type;
+  const std::byte* packed;
+  std::int64_t k;        // inputs of the packed panel
+  std::int64_t k_begin;  // first input, a multiple of 32
+  int count;             // inputs, a multiple of 32
+  const QuantizedRows* x;
+  std::int64_t row;
+  std::int64_t x_begin;  // the input of x that meets k_begin
+  float* acc;            // [kPanelOuts], continues
 };
 
 struct NormRow {
@@ -143,8 +162,7 @@ struct KernelTable {
   // Weights and linear layers.
   void (*widen)(DType type, const std::byte* row, std::int64_t n, float* out);  // any weight type to float
   void (*narrow)(DType type, const float* x, std::int64_t n, std::byte* out);   // to F32, F16 or BF16
-  void (*float_tile)(const FloatTile& tile);
-  void (*column_tile)(const ColumnTile& tile);
+  PlainKernels plain;                                                           // F32, F16 and BF16 weights
   void (*write_dots)(const DotsTile& tile);
   void (*quantize_row)(const float* x, std::int64_t row, const QuantizedRows& out);
   // Fills the panel from `outs` rows (the last one repeated up to kPanelOuts), inputs [k_begin, k_begin + panel.k); both are
@@ -152,8 +170,10 @@ struct KernelTable {
   void (*unpack_panel)(DType type, const std::byte* w, std::int64_t w_stride, int outs, std::int64_t k_begin, const Panel& panel);
   // The same from a packed panel of `k` inputs (packed_panels.h): inputs [k_begin, k_begin + panel.k).
   void (*expand_panel)(DType type, const std::byte* packed, std::int64_t k, std::int64_t k_begin, const Panel& panel);
-  // acc[r · kPanelOuts + o] continues over the panel's inputs, for rows [first_row, first_row + rows).
-  void (*panel_tile)(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc);
+  // Continue acc over the panels' inputs.
+  void (*panel_tile)(const PanelTile& tile);
+  void (*residual_tile)(const ResidualTile& tile);
+  void (*packed_row)(const PackedRow& row);  // null: expand_panel and panel_tile are as good
 
   // The panel's weights as floats, [k][kPanelOuts].
   void (*widen_panel)(const Panel& panel, float* wide);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "kernels/packed_panels.h"
 #include "kernels/reference/kernels.h"
 #include "kernels/test_support.h"
 
@@ -21,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(All, Tables, ::testing::ValuesIn(runnable_tables()),
                          [](const auto& info) { return std::string(info.param->name); });
 
 struct OwnedPanel {
-  explicit OwnedPanel(DType type, int k)
+  OwnedPanel(DType type, int k)
       : q(static_cast<std::size_t>(k) * kPanelOuts),
         scale(q.size() / 16),
         offset(q.size() / 16),
@@ -77,23 +78,89 @@ TEST_P(Tables, QuantizeRowsAsTheReferenceDoes) {
   EXPECT_TRUE(same_bits(rows.sum16f, expected.sum16f));
 }
 
+// Two panels of one type, and quantised rows: the first row gives the largest sums, one value a row is an outlier.
+struct PanelsAndRows {
+  PanelsAndRows(DType type, int rows) : cols(dtype_info(type).block_size * 2), panels{{type, cols}, {type, cols}}, x(rows, cols) {
+    bytes = random_weights(type, 2 * kPanelOuts, cols, 11);
+    for (int p = 0; p < 2; ++p) {
+      const std::byte* from = bytes.data() + p * kPanelOuts * row_bytes(type, cols);
+      reference::unpack_panel(type, from, row_bytes(type, cols), kPanelOuts, 0, panels[p].panel);
+      both[p] = panels[p].panel;
+    }
+    Floats values = random_floats(rows * cols, 5);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(cols); ++i) values[i] = 100;
+    for (int r = 0; r < rows; ++r) reference::quantize_row(values.data() + r * cols, r, x.view);
+  }
+  int cols;
+  std::vector<std::byte> bytes;
+  OwnedPanel panels[2];
+  Panel both[2];
+  OwnedRows x;
+};
+
 TEST_P(Tables, MultiplyPanelsToTheSameBitsAsTheReference) {
-  constexpr int kRows = 13;
+  constexpr int kRows = 19;
+  constexpr std::int64_t kStride = kRows * kPanelOuts;
   for (const DType type : kQuantized) {
-    const int cols = dtype_info(type).block_size * 2;
-    const auto weights = random_weights(type, kPanelOuts, cols, 11);
-    OwnedPanel panel(type, cols);
-    reference::unpack_panel(type, weights.data(), row_bytes(type, cols), kPanelOuts, 0, panel.panel);
-    OwnedRows x(kRows, cols);
-    Floats values = random_floats(kRows * cols, 5);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(cols); ++i) values[i] = 100;  // one row of the largest sums
-    for (int r = 0; r < kRows; ++r) reference::quantize_row(values.data() + r * cols, r, x.view);
-    Floats expected(kRows * kPanelOuts, 0.25f), acc = expected, alone = expected;
-    reference::panel_tile(panel.panel, x.view, 0, kRows, 0, expected.data());
-    table().panel_tile(panel.panel, x.view, 0, kRows, 0, acc.data());
-    for (int r = 0; r < kRows; ++r) table().panel_tile(panel.panel, x.view, r, 1, 0, alone.data() + r * kPanelOuts);
-    EXPECT_TRUE(same_bits(acc, expected)) << dtype_name(type) << " off by " << largest_difference(acc, expected);
-    EXPECT_TRUE(same_bits(acc, alone)) << dtype_name(type);
+    const PanelsAndRows in(type, kRows);
+    const Floats start(2 * kStride, 0.25f);
+    Floats expected = start;
+    reference::panel_tile({in.both, 2, &in.x.view, 0, kRows, 0, expected.data(), kStride});
+    for (const int count : {1, 2}) {
+      for (int rows = 1; rows <= kRows; ++rows) {
+        Floats acc = start;
+        table().panel_tile({in.both, count, &in.x.view, 0, rows, 0, acc.data(), kStride});
+        for (int p = 0; p < count; ++p) {
+          const auto size = static_cast<std::size_t>(rows) * kPanelOuts * sizeof(float);
+          ASSERT_EQ(std::memcmp(acc.data() + p * kStride, expected.data() + p * kStride, size), 0) << dtype_name(type) << rows;
+        }
+      }
+      Floats alone = start;
+      for (int r = 0; r < kRows; ++r) table().panel_tile({in.both, count, &in.x.view, r, 1, 0, alone.data() + r * kPanelOuts, kStride});
+      ASSERT_EQ(std::memcmp(alone.data(), expected.data(), static_cast<std::size_t>(count * kStride) * sizeof(float)), 0);
+    }
+  }
+}
+
+TEST_P(Tables, AddResidualBlocksToTheSameBitsAsTheReference) {
+  constexpr int kRows = 5;
+  constexpr std::int64_t kStride = kRows * kPanelOuts;
+  for (const DType type : kQuantized) {
+    const PanelsAndRows in(type, kRows);
+    OwnedRows residuals(4, 32);
+    const Floats values = random_floats(4 * 32, 8, 0.01f);
+    for (int e = 0; e < 4; ++e) reference::quantize_row(values.data() + e * 32, e, residuals.view);
+    const ResidualBlock blocks[] = {{0, 1, 0}, {3, 0, 1}, {3, 1, 2}, {4, 1, 3}};
+    Floats expected(2 * kStride, 0.25f), acc = expected;
+    reference::residual_tile({in.both, 2, &residuals.view, blocks, expected.data(), kStride});
+    table().residual_tile({in.both, 2, &residuals.view, blocks, acc.data(), kStride});
+    EXPECT_TRUE(same_bits(acc, expected)) << dtype_name(type);
+    EXPECT_EQ(acc[kPanelOuts], 0.25f) << "a row without residuals changed";
+    EXPECT_NE(acc[0], 0.25f);
+  }
+}
+
+TEST_P(Tables, MultiplyARowOfAPackedPanelToTheSameBitsAsItsExpansion) {
+  for (const DType type : kQuantized) {
+    if (!table().packed_row) continue;
+    const PanelsAndRows in(type, 3);
+    std::vector<std::byte> packed(static_cast<std::size_t>(packed_panel_shape(type, in.cols).bytes));
+    pack_panel({type, {kPanelOuts, in.cols}, std::span(in.bytes).first(in.bytes.size() / 2)}, 0, packed.data());
+    for (const int begin : {0, 32}) {
+      for (int row = 0; row < 3; ++row) {
+        const int count = begin == 0 ? in.cols : 32;
+        float expected[kPanelOuts], acc[kPanelOuts];
+        std::fill_n(expected, kPanelOuts, 0.25f), std::fill_n(acc, kPanelOuts, 0.25f);
+        reference::packed_row({type, packed.data(), in.cols, begin, count, &in.x.view, row, begin, expected});
+        table().packed_row({type, packed.data(), in.cols, begin, count, &in.x.view, row, begin, acc});
+        ASSERT_EQ(std::memcmp(acc, expected, sizeof acc), 0) << dtype_name(type) << " from " << begin;
+        if (begin > 0) continue;
+        float tile[kPanelOuts];
+        std::fill_n(tile, kPanelOuts, 0.25f);
+        reference::panel_tile({in.both, 1, &in.x.view, row, 1, 0, tile, kPanelOuts});
+        ASSERT_EQ(std::memcmp(acc, tile, sizeof acc), 0) << dtype_name(type);
+      }
+    }
   }
 }
 
@@ -118,41 +185,6 @@ TEST_P(Tables, WidenPanelsToTheFloatsOfTheReference) {
     for (int r = 0; r < kRows; ++r) table().wide_tile(wide.data(), cols, x.data() + r * cols, cols, 1, alone.data() + r * 4 * kPanelOuts);
     EXPECT_TRUE(same_bits(acc, alone));
     EXPECT_LT(largest_difference(acc, expected), 1e-4f) << dtype_name(type);
-  }
-}
-
-TEST_P(Tables, MultiplyFloatsCloseToTheExactProduct) {
-  constexpr std::int64_t kRows = 7, kOuts = 13;
-  for (const DType type : kPlain) {
-    for (const std::int64_t k : {1, 16, 19, 130}) {
-      const auto weights = random_weights(type, kOuts, k, 1);
-      const Floats x = random_floats(kRows * k, 2);
-      Floats wide(static_cast<std::size_t>(kOuts * k));
-      table().widen(type, weights.data(), kOuts * k, wide.data());
-      Floats dots(kRows * kPanelOuts), alone = dots, columns = dots;
-      table().float_tile({x.data(), k, kRows, type, weights.data(), row_bytes(type, k), kOuts, k, dots.data()});
-      for (std::int64_t r = 0; r < kRows; ++r)
-        table().float_tile({x.data() + r * k, k, 1, type, weights.data(), row_bytes(type, k), kOuts, k, alone.data() + r * kPanelOuts});
-      EXPECT_TRUE(same_bits(dots, alone)) << dtype_name(type) << k;
-      // The same weights transposed.
-      Floats turned(wide.size());
-      for (std::int64_t o = 0; o < kOuts; ++o)
-        for (std::int64_t i = 0; i < k; ++i) turned[static_cast<std::size_t>(i * kOuts + o)] = wide[static_cast<std::size_t>(o * k + i)];
-      std::vector<std::byte> turned_bytes(weights.size());
-      table().narrow(type, turned.data(), kOuts * k, turned_bytes.data());
-      table().column_tile({x.data(), k, kRows, type, turned_bytes.data(), row_bytes(type, kOuts), kOuts, k, columns.data()});
-      for (std::int64_t r = 0; r < kRows; ++r) {
-        for (std::int64_t o = 0; o < kOuts; ++o) {
-          double exact = 0, size = 0;
-          for (std::int64_t i = 0; i < k; ++i) {
-            const double term = static_cast<double>(x[static_cast<std::size_t>(r * k + i)]) * wide[static_cast<std::size_t>(o * k + i)];
-            exact += term, size += std::abs(term);
-          }
-          ASSERT_NEAR(dots[static_cast<std::size_t>(r * kPanelOuts + o)], exact, 2e-6 * size + 1e-30);
-          ASSERT_NEAR(columns[static_cast<std::size_t>(r * kPanelOuts + o)], exact, 4e-6 * size + 1e-30);
-        }
-      }
-    }
   }
 }
 

@@ -61,8 +61,10 @@ inline void group_sums(const std::uint8_t* weights, const std::int8_t* const* q,
   }
 }
 
+// Rows `row` to `row` + kTile over `blocks` groups of a panel, from group `first` on.
 template <int kTile, int kTogether, int kGroup>
-inline void rows_of_panel(const Panel& panel, const QuantizedRows& x, std::int64_t row, std::int64_t k_begin, float* acc) {
+inline void rows_of_panel(const Panel& panel, int first, int groups, const QuantizedRows& x, std::int64_t row, std::int64_t k_begin,
+                          float* acc) {
   const std::int8_t* q[kTile];
   std::int64_t block[kTile];
   WEIR_UNROLL
@@ -77,7 +79,7 @@ inline void rows_of_panel(const Panel& panel, const QuantizedRows& x, std::int64
     __m256 total[kTile];
     WEIR_UNROLL
     for (int r = 0; r < kTile; ++r) total[r] = _mm256_loadu_ps(acc + r * kPanelOuts + 8 * half);
-    for (int g = 0; g < panel.k / kGroup; ++g) {
+    for (int g = 0; g < groups; ++g) {
       const std::int8_t* at[kTile];
       __m256i sums[kTile];
       WEIR_UNROLL
@@ -85,13 +87,13 @@ inline void rows_of_panel(const Panel& panel, const QuantizedRows& x, std::int64
         at[r] = q[r] + g * kGroup;
         sums[r] = _mm256_set1_epi32(-zero_point * group_sum[block[r] + g]);
       }
-      group_sums<kTile, kTogether, kGroup>(panel.q + g * kGroup * kPanelOuts + 32 * half, at, sums);
-      const __m256 scale = _mm256_loadu_ps(panel.scale + g * kPanelOuts + 8 * half);
+      group_sums<kTile, kTogether, kGroup>(panel.q + (first + g) * kGroup * kPanelOuts + 32 * half, at, sums);
+      const __m256 scale = _mm256_loadu_ps(panel.scale + (first + g) * kPanelOuts + 8 * half);
       WEIR_UNROLL
       for (int r = 0; r < kTile; ++r) {
         const __m256 both = _mm256_mul_ps(scale, _mm256_set1_ps(x.scale[(block[r] + g) * kGroup / 32]));
         if (panel.traits.has_offset) {
-          const __m256 offset = _mm256_loadu_ps(panel.offset + g * kPanelOuts + 8 * half);
+          const __m256 offset = _mm256_loadu_ps(panel.offset + (first + g) * kPanelOuts + 8 * half);
           total[r] = _mm256_fmadd_ps(offset, _mm256_set1_ps(scaled_sum[block[r] + g]), total[r]);
         }
         total[r] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[r]), both, total[r]);
@@ -103,21 +105,47 @@ inline void rows_of_panel(const Panel& panel, const QuantizedRows& x, std::int64
 }
 
 template <int kTogether, int kGroup>
-inline void tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc) {
-  int r = 0;
-  for (; r + 4 <= rows; r += 4) rows_of_panel<4, kTogether, kGroup>(panel, x, first_row + r, k_begin, acc + r * kPanelOuts);
-  for (; r < rows; ++r) rows_of_panel<1, kTogether, kGroup>(panel, x, first_row + r, k_begin, acc + r * kPanelOuts);
+void tile(const PanelTile& t) {
+  for (int p = 0; p < t.count; ++p) {
+    const Panel& panel = t.panels[p];
+    const int groups = panel.k / kGroup;
+    float* acc = t.acc + p * t.acc_stride;
+    int r = 0;
+    for (; r + 4 <= t.rows; r += 4)
+      rows_of_panel<4, kTogether, kGroup>(panel, 0, groups, *t.x, t.first_row + r, t.k_begin, acc + r * kPanelOuts);
+    for (; r < t.rows; ++r) rows_of_panel<1, kTogether, kGroup>(panel, 0, groups, *t.x, t.first_row + r, t.k_begin, acc + r * kPanelOuts);
+  }
 }
 
-void panel_tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc) {
-  const int max = panel.traits.max;
-  if (panel.traits.group == 32) {
-    if (max <= 15) return tile<8, 32>(panel, x, first_row, rows, k_begin, acc);
-    if (max <= 31) return tile<4, 32>(panel, x, first_row, rows, k_begin, acc);
-    return tile<kWide, 32>(panel, x, first_row, rows, k_begin, acc);
+template <int kTogether, int kGroup>
+void residuals(const ResidualTile& t) {
+  constexpr int kGroups = 32 / kGroup;
+  for (const ResidualBlock& b : t.blocks) {
+    for (int p = 0; p < t.count; ++p) {
+      rows_of_panel<1, kTogether, kGroup>(t.panels[p], b.block * kGroups, kGroups, *t.residuals, b.entry, 0,
+                                          t.acc + p * t.acc_stride + b.row * kPanelOuts);
+    }
   }
-  if (max <= 15) return tile<4, 16>(panel, x, first_row, rows, k_begin, acc);
-  tile<2, 16>(panel, x, first_row, rows, k_begin, acc);  // at most 63: Q6_K
+}
+
+// Calls f.template operator()<kTogether, kGroup>() for a type.
+template <class Function>
+inline void for_traits(const QuantTraits& traits, Function f) {
+  if (traits.group == 32) {
+    if (traits.max <= 15) return f.template operator()<8, 32>();
+    if (traits.max <= 31) return f.template operator()<4, 32>();
+    return f.template operator()<kWide, 32>();
+  }
+  if (traits.max <= 15) return f.template operator()<4, 16>();
+  f.template operator()<2, 16>();  // at most 63: Q6_K
+}
+
+void panel_tile(const PanelTile& t) {
+  for_traits(t.panels[0].traits, [&]<int kTogether, int kGroup> { tile<kTogether, kGroup>(t); });
+}
+
+void residual_tile(const ResidualTile& t) {
+  for_traits(t.panels[0].traits, [&]<int kTogether, int kGroup> { residuals<kTogether, kGroup>(t); });
 }
 
 }  // namespace
@@ -126,6 +154,8 @@ void add_panels(KernelTable& table) {
   table.unpack_panel = unpack_panel;
   table.expand_panel = expand_panel;
   table.panel_tile = panel_tile;
+  table.residual_tile = residual_tile;
+  table.packed_row = nullptr;
   table.widen_panel = widen_panel;
   table.wide_tile = wide_tile;
 }

@@ -30,56 +30,137 @@ inline __m512i broadcast4(const std::int8_t* p) {
   return _mm512_set1_epi32(bits);
 }
 
-template <int kTile, int kGroup, bool kOffset>
-inline void rows_of_panel(const Panel& panel, const QuantizedRows& x, std::int64_t row, std::int64_t k_begin, float* acc) {
-  const std::int8_t* q = x.q + row * x.k + k_begin;
-  const std::int64_t q_stride = x.k, stride = x.k / kGroup, scale_stride = x.k / 32, at = (row * x.k + k_begin) / kGroup;
-  const std::int32_t* group_sum = (kGroup == 32 ? x.sum32 : x.sum16) + at;
-  const float* scaled_sum = (kGroup == 32 ? x.scaled_sum32 : x.scaled_sum16) + at;
-  const float* row_scale = x.scale + (row * x.k + k_begin) / 32;
-  __m512 total[kTile];
+// What a row brings to the groups of a tile: pointers to its values at the tile's first group.
+template <int kGroup>
+struct RowStart {
+  RowStart(const QuantizedRows& x, std::int64_t row, std::int64_t k_begin) {
+    const std::int64_t at = row * x.k + k_begin;
+    q = x.q + at;
+    scale = x.scale + at / 32;
+    sum = (kGroup == 32 ? x.sum32 : x.sum16) + at / kGroup;
+    scaled_sum = (kGroup == 32 ? x.scaled_sum32 : x.scaled_sum16) + at / kGroup;
+  }
+  const std::int8_t* q;
+  const float *scale, *scaled_sum;
+  const std::int32_t* sum;
+};
+
+// Rows `row` to `row` + kTile times kPanels panels. Four panels' worth of registers would spill: 6 × 2 came out best of 12
+// shapes on Zen 4 (79 % of the int8 peak without offsets, 71 % with), where one fused multiply-add costs as much as one dot product.
+template <int kTile, int kPanels, int kGroup, bool kOffset>
+inline void rows_of_panels(const PanelTile& t, int first) {
+  const QuantizedRows& x = *t.x;
+  const RowStart<kGroup> start(x, t.first_row + first, t.k_begin);
+  const std::int64_t q_stride = x.k, stride = x.k / kGroup, scale_stride = x.k / 32;
+  const int zero = t.panels[0].traits.zero;
+  const std::uint8_t* weights[kPanels];
+  const float *scales[kPanels], *offsets[kPanels];
+  __m512 total[kTile][kPanels];
   WEIR_UNROLL
-  for (int r = 0; r < kTile; ++r) total[r] = _mm512_loadu_ps(acc + r * kPanelOuts);
-  for (int g = 0; g < panel.k / kGroup; ++g) {
-    __m512i sums[kTile];
+  for (int p = 0; p < kPanels; ++p) {
+    weights[p] = t.panels[p].q, scales[p] = t.panels[p].scale, offsets[p] = t.panels[p].offset;
     WEIR_UNROLL
-    for (int r = 0; r < kTile; ++r) sums[r] = _mm512_set1_epi32(kOffset ? 0 : -panel.traits.zero * group_sum[r * stride + g]);
-    const std::uint8_t* weights = panel.q + g * kGroup * kPanelOuts;
-    WEIR_UNROLL
-    for (int quad = 0; quad < kGroup / 4; ++quad) {
-      const __m512i w = _mm512_loadu_si512(weights + quad * 64);
-      WEIR_UNROLL
-      for (int r = 0; r < kTile; ++r) sums[r] = _mm512_dpbusd_epi32(sums[r], w, broadcast4(q + r * q_stride + g * kGroup + quad * 4));
-    }
-    const __m512 scale = _mm512_loadu_ps(panel.scale + g * kPanelOuts);
+    for (int r = 0; r < kTile; ++r) total[r][p] = _mm512_loadu_ps(t.acc + p * t.acc_stride + (first + r) * kPanelOuts);
+  }
+  const int groups = t.panels[0].k / kGroup;
+  for (int g = 0; g < groups; ++g) {
+    __m512i sums[kTile][kPanels];
     WEIR_UNROLL
     for (int r = 0; r < kTile; ++r) {
-      const __m512 both = _mm512_mul_ps(scale, _mm512_set1_ps(row_scale[r * scale_stride + g * kGroup / 32]));
-      if constexpr (kOffset)
-        total[r] = _mm512_fmadd_ps(_mm512_loadu_ps(panel.offset + g * kPanelOuts), _mm512_set1_ps(scaled_sum[r * stride + g]), total[r]);
-      total[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[r]), both, total[r]);
+      const __m512i from = _mm512_set1_epi32(kOffset ? 0 : -zero * start.sum[r * stride + g]);
+      WEIR_UNROLL
+      for (int p = 0; p < kPanels; ++p) sums[r][p] = from;
+    }
+    WEIR_UNROLL
+    for (int quad = 0; quad < kGroup / 4; ++quad) {
+      __m512i w[kPanels];
+      WEIR_UNROLL
+      for (int p = 0; p < kPanels; ++p) w[p] = _mm512_loadu_si512(weights[p] + (g * kGroup / 4 + quad) * 64);
+      WEIR_UNROLL
+      for (int r = 0; r < kTile; ++r) {
+        const __m512i values = broadcast4(start.q + r * q_stride + g * kGroup + quad * 4);
+        WEIR_UNROLL
+        for (int p = 0; p < kPanels; ++p) sums[r][p] = _mm512_dpbusd_epi32(sums[r][p], w[p], values);
+      }
+    }
+    WEIR_UNROLL
+    for (int r = 0; r < kTile; ++r) {
+      const __m512 row_scale = _mm512_set1_ps(start.scale[r * scale_stride + g * kGroup / 32]);
+      const __m512 scaled_sum = kOffset ? _mm512_set1_ps(start.scaled_sum[r * stride + g]) : row_scale;
+      WEIR_UNROLL
+      for (int p = 0; p < kPanels; ++p) {
+        const __m512 both = _mm512_mul_ps(_mm512_loadu_ps(scales[p] + g * kPanelOuts), row_scale);
+        if constexpr (kOffset) total[r][p] = _mm512_fmadd_ps(_mm512_loadu_ps(offsets[p] + g * kPanelOuts), scaled_sum, total[r][p]);
+        total[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[r][p]), both, total[r][p]);
+      }
     }
   }
   WEIR_UNROLL
-  for (int r = 0; r < kTile; ++r) _mm512_storeu_ps(acc + r * kPanelOuts, total[r]);
+  for (int p = 0; p < kPanels; ++p) WEIR_UNROLL
+  for (int r = 0; r < kTile; ++r) _mm512_storeu_ps(t.acc + p * t.acc_stride + (first + r) * kPanelOuts, total[r][p]);
 }
 
 template <int kGroup, bool kOffset>
-inline void tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc) {
+void tile(const PanelTile& t) {
   int r = 0;
-  for (; r + 8 <= rows; r += 8) rows_of_panel<8, kGroup, kOffset>(panel, x, first_row + r, k_begin, acc + r * kPanelOuts);
-  for (; r + 2 <= rows; r += 2) rows_of_panel<2, kGroup, kOffset>(panel, x, first_row + r, k_begin, acc + r * kPanelOuts);
-  for (; r < rows; ++r) rows_of_panel<1, kGroup, kOffset>(panel, x, first_row + r, k_begin, acc + r * kPanelOuts);
+  if (t.count == 2) {
+    for (; r + 6 <= t.rows; r += 6) rows_of_panels<6, 2, kGroup, kOffset>(t, r);
+    for (; r + 4 <= t.rows; r += 4) rows_of_panels<4, 2, kGroup, kOffset>(t, r);
+    for (; r + 2 <= t.rows; r += 2) rows_of_panels<2, 2, kGroup, kOffset>(t, r);
+    for (; r < t.rows; ++r) rows_of_panels<1, 2, kGroup, kOffset>(t, r);
+  } else {
+    for (; r + 8 <= t.rows; r += 8) rows_of_panels<8, 1, kGroup, kOffset>(t, r);
+    for (; r + 2 <= t.rows; r += 2) rows_of_panels<2, 1, kGroup, kOffset>(t, r);
+    for (; r < t.rows; ++r) rows_of_panels<1, 1, kGroup, kOffset>(t, r);
+  }
 }
 
-void panel_tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc) {
-  if (panel.traits.group == 32) {
-    return panel.traits.has_offset ? tile<32, true>(panel, x, first_row, rows, k_begin, acc)
-                                   : tile<32, false>(panel, x, first_row, rows, k_begin, acc);
+template <int kGroup, bool kOffset>
+void residuals(const ResidualTile& t) {
+  const int zero = t.panels[0].traits.zero;
+  for (const ResidualBlock& b : t.blocks) {
+    const RowStart<kGroup> x(*t.residuals, b.entry, 0);
+    const __m512 row_scale = _mm512_set1_ps(*x.scale);
+    for (int p = 0; p < t.count; ++p) {
+      const Panel& panel = t.panels[p];
+      float* acc = t.acc + p * t.acc_stride + b.row * kPanelOuts;
+      __m512 total = _mm512_loadu_ps(acc);
+      WEIR_UNROLL
+      for (int g = 0; g < 32 / kGroup; ++g) {
+        const std::int64_t group = std::int64_t{b.block} * (32 / kGroup) + g;
+        const std::uint8_t* weights = panel.q + group * kGroup * kPanelOuts;
+        __m512i sums[2] = {_mm512_set1_epi32(kOffset ? 0 : -zero * x.sum[g]), _mm512_setzero_si512()};
+        WEIR_UNROLL
+        for (int quad = 0; quad < kGroup / 4; ++quad) {
+          sums[quad % 2] =
+              _mm512_dpbusd_epi32(sums[quad % 2], _mm512_loadu_si512(weights + quad * 64), broadcast4(x.q + g * kGroup + quad * 4));
+        }
+        if constexpr (kOffset)
+          total = _mm512_fmadd_ps(_mm512_loadu_ps(panel.offset + group * kPanelOuts), _mm512_set1_ps(x.scaled_sum[g]), total);
+        const __m512 both = _mm512_mul_ps(_mm512_loadu_ps(panel.scale + group * kPanelOuts), row_scale);
+        total = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(sums[0], sums[1])), both, total);
+      }
+      _mm512_storeu_ps(acc, total);
+    }
   }
-  return panel.traits.has_offset ? tile<16, true>(panel, x, first_row, rows, k_begin, acc)
-                                 : tile<16, false>(panel, x, first_row, rows, k_begin, acc);
 }
+
+// Calls f.template operator()<kGroup, kOffset>() for a type.
+template <class Function>
+inline void for_traits(const QuantTraits& traits, Function f) {
+  if (traits.group == 32) return traits.has_offset ? f.template operator()<32, true>() : f.template operator()<32, false>();
+  traits.has_offset ? f.template operator()<16, true>() : f.template operator()<16, false>();
+}
+
+void panel_tile(const PanelTile& t) {
+  for_traits(t.panels[0].traits, [&]<int kGroup, bool kOffset> { tile<kGroup, kOffset>(t); });
+}
+
+void residual_tile(const ResidualTile& t) {
+  for_traits(t.panels[0].traits, [&]<int kGroup, bool kOffset> { residuals<kGroup, kOffset>(t); });
+}
+
+#include "kernels/avx512/packed_row.inl"
 
 }  // namespace
 
@@ -87,6 +168,8 @@ void add_panels(KernelTable& table) {
   table.unpack_panel = unpack_panel;
   table.expand_panel = expand_panel;
   table.panel_tile = panel_tile;
+  table.residual_tile = residual_tile;
+  table.packed_row = packed_row;
   table.widen_panel = widen_panel;
   table.wide_tile = wide_tile;
 }

@@ -9,13 +9,17 @@ namespace weir::kernels::reference {
 
 void widen(DType type, const std::byte* row, std::int64_t n, float* out);
 void narrow(DType type, const float* x, std::int64_t n, std::byte* out);
-void float_tile(const FloatTile& tile);
-void column_tile(const ColumnTile& tile);
+void pack_plain(const PlainSource& source, std::byte* panel);
+void pack_plain(const PlainSource& source, std::int64_t k_begin, std::byte* panel);  // inputs from k_begin on
+void widen_plain(DType type, const std::byte* panel, std::int64_t k, float* wide);
+void plain_tile(const PlainTile& tile);
 void write_dots(const DotsTile& tile);
 void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out);
 void unpack_panel(DType type, const std::byte* w, std::int64_t w_stride, int outs, std::int64_t k_begin, const Panel& panel);
 void expand_panel(DType type, const std::byte* packed, std::int64_t k, std::int64_t k_begin, const Panel& panel);
-void panel_tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc);
+void panel_tile(const PanelTile& tile);
+void residual_tile(const ResidualTile& tile);
+void packed_row(const PackedRow& row);
 void widen_panel(const Panel& panel, float* wide);
 void wide_tile(const float* wide, std::int64_t k, const float* x, std::int64_t x_stride, int rows, float* acc);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products, plainly. The float ones sum in 16 lanes; the int8 ones define the arithmetic that every table repeats bit by
-// bit: exact integer sums per group, then one fused multiply-add per group in order of the groups.
+// Products with int8 activations, plainly. They define the arithmetic that every table repeats bit by bit: exact integer sums
+// per group, then one fused multiply-add per group in order of the groups.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "base/check.h"
 #include "kernels/reference/dequantize.h"
@@ -13,43 +14,26 @@
 namespace weir::kernels::reference {
 namespace {
 
-constexpr int kLanes = 16;
-
-float load(DType type, const std::byte* at) {
-  if (type == DType::kF32) {
-    float value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
+// A panel's inputs [begin, begin + count) for one row, whose matching inputs start at x_begin: acc[o] continues.
+void row_of_panel(const Panel& panel, int begin, int count, const QuantizedRows& x, std::int64_t row, std::int64_t x_begin, float* acc) {
+  const int group = panel.traits.group;
+  const std::int64_t x_at = row * x.k + x_begin;
+  const std::int32_t* sum = (group == 32 ? x.sum32 : x.sum16) + x_at / group;
+  const float* scaled_sum = (group == 32 ? x.scaled_sum32 : x.scaled_sum16) + x_at / group;
+  for (int g = 0; g < count / group; ++g) {
+    const std::int8_t* q = x.q + x_at + g * group;
+    const float scale = x.scale[(x_at + g * group) / 32];
+    for (int o = 0; o < kPanelOuts; ++o) {
+      std::int32_t dot = -panel.traits.zero * sum[g];
+      for (int i = 0; i < group; ++i) {
+        const int k = begin + g * group + i;
+        dot += panel.q[(k / 4 * kPanelOuts + o) * 4 + k % 4] * q[i];
+      }
+      const int at = (begin / group + g) * kPanelOuts + o;
+      if (panel.traits.has_offset) acc[o] = std::fma(panel.offset[at], scaled_sum[g], acc[o]);
+      acc[o] = std::fma(static_cast<float>(dot), panel.scale[at] * scale, acc[o]);
+    }
   }
-  std::uint16_t bits;
-  std::memcpy(&bits, at, sizeof bits);
-  return type == DType::kF16 ? f16_to_float(bits) : bf16_to_float(bits);
-}
-
-float sum_lanes(const float* lanes) {
-  float sums[kLanes];
-  std::copy_n(lanes, kLanes, sums);
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) sums[i] += sums[i + width];
-  return sums[0];
-}
-
-float dot_f32(const float* x, const std::byte* w, std::int64_t k) {
-  float lanes[kLanes] = {};
-  float values[kLanes];
-  std::int64_t i = 0;
-  for (; i + kLanes <= k; i += kLanes) {
-    std::memcpy(values, w + i * 4, sizeof values);
-    for (int l = 0; l < kLanes; ++l) lanes[l] += x[i + l] * values[l];
-  }
-  for (; i < k; ++i) lanes[i % kLanes] += x[i] * load(DType::kF32, w + i * 4);
-  return sum_lanes(lanes);
-}
-
-float dot_half(DType type, const float* x, const std::byte* w, std::int64_t k) {
-  float lanes[kLanes] = {};
-  for (std::int64_t i = 0; i < k; ++i) lanes[i % kLanes] += x[i] * load(type, w + i * 2);
-  return sum_lanes(lanes);
 }
 
 }  // namespace
@@ -65,30 +49,6 @@ void narrow(DType type, const float* x, std::int64_t n, std::byte* out) {
   for (std::int64_t i = 0; i < n; ++i) {
     const std::uint16_t bits = type == DType::kF16 ? float_to_f16(x[i]) : float_to_bf16(x[i]);
     std::memcpy(out + 2 * i, &bits, sizeof bits);
-  }
-}
-
-void float_tile(const FloatTile& t) {
-  for (int r = 0; r < t.rows; ++r) {
-    for (int o = 0; o < t.outs; ++o) {
-      const float* x = t.x + r * t.x_stride;
-      const std::byte* w = t.w + o * t.w_stride;
-      t.dots[r * kPanelOuts + o] = t.type == DType::kF32 ? dot_f32(x, w, t.k) : dot_half(t.type, x, w, t.k);
-    }
-  }
-}
-
-void column_tile(const ColumnTile& t) {
-  const int element = t.type == DType::kF32 ? 4 : 2;
-  std::fill_n(t.dots, static_cast<std::size_t>(t.rows) * kPanelOuts, 0.0f);
-  for (std::int64_t k = 0; k < t.k; ++k) {
-    const std::byte* w = t.w + k * t.w_stride;
-    float values[kPanelOuts];
-    for (int o = 0; o < t.outs; ++o) values[o] = load(t.type, w + o * element);
-    for (int r = 0; r < t.rows; ++r) {
-      const float x = t.x[r * t.x_stride + k];
-      for (int o = 0; o < t.outs; ++o) t.dots[r * kPanelOuts + o] += x * values[o];
-    }
   }
 }
 
@@ -146,24 +106,32 @@ void unpack_panel(DType type, const std::byte* w, std::int64_t w_stride, int out
   }
 }
 
-void panel_tile(const Panel& panel, const QuantizedRows& x, std::int64_t first_row, int rows, std::int64_t k_begin, float* acc) {
-  const int group = panel.traits.group;
-  for (int r = 0; r < rows; ++r) {
-    const std::int64_t row = first_row + r;
-    const std::int8_t* q = x.q + row * x.k + k_begin;
-    const float* scale = x.scale + (row * x.k + k_begin) / 32;
-    const std::int32_t* sum = (group == 32 ? x.sum32 : x.sum16) + (row * x.k + k_begin) / group;
-    const float* scaled_sum = (group == 32 ? x.scaled_sum32 : x.scaled_sum16) + (row * x.k + k_begin) / group;
-    for (int g = 0; g < panel.k / group; ++g) {
-      for (int o = 0; o < kPanelOuts; ++o) {
-        std::int32_t dot = -panel.traits.zero * sum[g];
-        for (int i = g * group; i < (g + 1) * group; ++i) dot += panel.q[(i / 4 * kPanelOuts + o) * 4 + i % 4] * q[i];
-        float& a = acc[r * kPanelOuts + o];
-        const int at = g * kPanelOuts + o;
-        if (panel.traits.has_offset) a = std::fma(panel.offset[at], scaled_sum[g], a);
-        a = std::fma(static_cast<float>(dot), panel.scale[at] * scale[g * group / 32], a);
-      }
-    }
+void panel_tile(const PanelTile& t) {
+  for (int p = 0; p < t.count; ++p) {
+    for (int r = 0; r < t.rows; ++r)
+      row_of_panel(t.panels[p], 0, t.panels[p].k, *t.x, t.first_row + r, t.k_begin, t.acc + p * t.acc_stride + r * kPanelOuts);
+  }
+}
+
+void residual_tile(const ResidualTile& t) {
+  for (const ResidualBlock& b : t.blocks) {
+    for (int p = 0; p < t.count; ++p)
+      row_of_panel(t.panels[p], b.block * 32, 32, *t.residuals, b.entry, 0, t.acc + p * t.acc_stride + b.row * kPanelOuts);
+  }
+}
+
+void packed_row(const PackedRow& t) {
+  const QuantTraits traits = quant_traits(t.type);
+  const int block = dtype_info(t.type).block_size;
+  std::vector<std::uint8_t> q(static_cast<std::size_t>(block) * kPanelOuts);
+  float scale[16 * kPanelOuts], offset[16 * kPanelOuts];
+  const Panel panel{.traits = traits, .k = block, .q = q.data(), .scale = scale, .offset = offset};
+  for (int done = 0; done < t.count;) {
+    const std::int64_t at = t.k_begin + done, inside = at % block;
+    const int piece = static_cast<int>(std::min<std::int64_t>(block - inside, t.count - done));
+    expand_panel(t.type, t.packed, t.k, at - inside, panel);
+    row_of_panel(panel, static_cast<int>(inside), piece, *t.x, t.row, t.x_begin + done, t.acc);
+    done += piece;
   }
 }
 

@@ -9,10 +9,15 @@ inline Line quad_of(const std::byte* run) {
 }
 
 template <int kLow, int kHigh, int kQuad, class Map>
-inline void expand_quad(const std::byte* low, const std::byte* high, std::uint8_t* q, Map map) {
+inline Line whole_quad(const std::byte* low, const std::byte* high, Map map) {
   Line value = quad_of<kLow, kQuad>(low);
   if constexpr (kHigh > 0) value = value | left<kLow>(quad_of<kHigh, kQuad>(high));
-  store_line(q + kQuad * 64, map(value));
+  return map(value);
+}
+
+template <int kLow, int kHigh, int kQuad, class Map>
+inline void expand_quad(const std::byte* low, const std::byte* high, std::uint8_t* q, Map map) {
+  store_line(q + kQuad * 64, whole_quad<kLow, kHigh, kQuad>(low, high, map));
 }
 
 // Panels follow each other in memory, so what lies ahead is what will be read, across panels too. Hardware prefetchers stop at

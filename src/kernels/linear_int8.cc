@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// A task expands panels of weights into the first-level cache, kPanelInputs inputs at a time, and uses them for all of its rows; a
+// single row takes packed weights as they come. Sums are added chunk by chunk, the chunk's outlier blocks after it.
+#include "kernels/linear_int8.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/linear_plain.h"
+#include "kernels/packed_panels.h"
+
+namespace weir::kernels {
+namespace {
+
+constexpr std::int64_t kPanelInputs = 512;  // inputs of a panel held at once: 8 KiB of int8, in the first-level cache
+constexpr int kActivationBlock = 32;        // activations that share a scale
+constexpr double kOutlierFactor = 2;        // an outlier block's scale is above this times the root mean square of its row's scales
+
+std::int64_t chunks_of(std::int64_t k) { return (k + kPanelInputs - 1) / kPanelInputs; }
+
+QuantizedRows allocate_rows(std::int64_t rows, std::int64_t k, Scratch& scratch) {
+  return {.k = k,
+          .q = scratch.take<std::int8_t>(rows * k),
+          .scale = scratch.take<float>(rows * k / 32),
+          .scaled_sum32 = scratch.take<float>(rows * k / 32),
+          .scaled_sum16 = scratch.take<float>(rows * k / 16),
+          .sum32 = scratch.take<std::int32_t>(rows * k / 32),
+          .sum16 = scratch.take<std::int32_t>(rows * k / 16)};
+}
+
+ResidualList* allocate_lists(std::int64_t rows, std::int64_t k, Scratch& scratch) {
+  if (rows < 2) return nullptr;
+  const std::int64_t row_blocks = (rows + kTaskRows - 1) / kTaskRows, blocks = k / kActivationBlock;
+  auto* lists = scratch.take<ResidualList>(row_blocks);
+  for (std::int64_t i = 0; i < row_blocks; ++i) {
+    const std::int64_t most = std::min(kTaskRows, rows - i * kTaskRows) * blocks;
+    lists[i] = {scratch.take<ResidualBlock>(most), scratch.take<std::int32_t>(chunks_of(k) + 1)};
+  }
+  return lists;
+}
+
+}  // namespace
+
+QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch) {
+  const std::int64_t blocks = k / kActivationBlock;
+  return {.rows = allocate_rows(rows, k, scratch),
+          .residuals = allocate_rows(rows * blocks, kActivationBlock, scratch),
+          .count = scratch.take<std::int32_t>(rows),
+          .block = scratch.take<std::int32_t>(rows * blocks),
+          .lists = allocate_lists(rows, k, scratch)};
+}
+
+void quantize_input_row(const KernelTable& table, const float* x, std::int64_t row, const QuantizedInput& out) {
+  table.quantize_row(x, row, out.rows);
+  const std::int64_t blocks = out.rows.k / kActivationBlock;
+  const float* scale = out.rows.scale + row * blocks;
+  double squares = 0;
+  for (std::int64_t b = 0; b < blocks; ++b) squares += static_cast<double>(scale[b]) * scale[b];
+  const auto limit = static_cast<float>(kOutlierFactor * std::sqrt(squares / static_cast<double>(blocks)));
+  std::int32_t found = 0;
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    if (!(scale[b] > limit)) continue;
+    float residual[kActivationBlock];
+    const std::int64_t at = row * out.rows.k + b * kActivationBlock;
+    for (int i = 0; i < kActivationBlock; ++i)
+      residual[i] = x[b * kActivationBlock + i] - static_cast<float>(out.rows.q[at + i]) * scale[b];
+    const std::int64_t entry = row * blocks + found++;
+    table.quantize_row(residual, entry, out.residuals);
+    out.block[entry] = static_cast<std::int32_t>(b);
+  }
+  out.count[row] = found;
+}
+
+void list_residuals(const QuantizedInput& x, std::int64_t row_block, std::int64_t rows) {
+  const ResidualList& list = x.lists[row_block];
+  const std::int64_t chunks = chunks_of(x.rows.k), blocks = x.rows.k / kActivationBlock, first_row = row_block * kTaskRows;
+  const std::int64_t last_row = std::min(rows, first_row + kTaskRows);
+  constexpr std::int64_t kChunkBlocks = kPanelInputs / kActivationBlock;
+  std::fill_n(list.begin, chunks + 1, 0);
+  const auto for_each = [&](auto visit) {
+    for (std::int64_t r = first_row; r < last_row; ++r)
+      for (std::int64_t e = r * blocks; e < r * blocks + x.count[r]; ++e) visit(r, e, x.block[e] / kChunkBlocks);
+  };
+  for_each([&](std::int64_t, std::int64_t, std::int64_t chunk) { ++list.begin[chunk + 1]; });
+  for (std::int64_t c = 0; c < chunks; ++c) list.begin[c + 1] += list.begin[c];
+  for_each([&](std::int64_t r, std::int64_t e, std::int64_t chunk) {
+    const auto block = static_cast<std::int32_t>(x.block[e] % kChunkBlocks);
+    list.blocks[list.begin[chunk]++] = {static_cast<std::int32_t>(r - first_row), block, e};
+  });
+  for (std::int64_t c = chunks; c > 0; --c) list.begin[c] = list.begin[c - 1];  // where they started
+  list.begin[0] = 0;
+}
+
+namespace {
+
+// Asks for the bytes of `outs` rows that the next panel reads. Rows lie apart, which no hardware prefetcher follows.
+void prefetch_panel(const std::byte* w, std::int64_t stride, std::int64_t outs, std::int64_t bytes) {
+  constexpr std::int64_t kLine = 64;
+  if (stride == bytes) {  // whole rows: one run of memory
+    bytes *= outs;
+    outs = 1;
+  }
+  for (std::int64_t o = 0; o < outs; ++o, w += stride)
+    for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(w + at, 0, 2);
+}
+
+Panel take_panel(DType type, Scratch& scratch) {
+  Panel panel{.traits = quant_traits(type)};
+  const std::int64_t groups = kPanelInputs / panel.traits.group;
+  panel.q = scratch.take<std::uint8_t>(kPanelInputs * kPanelOuts);
+  panel.scale = scratch.take<float>(groups * kPanelOuts);
+  panel.offset = scratch.take<float>(groups * kPanelOuts);
+  return panel;
+}
+
+// Loads inputs [begin, begin + panel.k) of outputs from `o` on: from the packed weight, or unpacked from the file's layout (and
+// asking for what comes next).
+void load_panel(const KernelTable& table, const Weight& weight, std::int64_t o, int outs, std::int64_t begin, Panel& panel) {
+  const TensorView& w = weight.view;
+  const std::int64_t stride = w.bytes_per_row(), k = w.cols();
+  panel.k = static_cast<int>(std::min(kPanelInputs, k - begin));
+  if (weight.packed) {
+    const std::byte* from = weight.packed + o / kPanelOuts * packed_panel_shape(w.type, k).bytes;
+    return table.expand_panel(w.type, from, k, begin, panel);
+  }
+  const std::int64_t next = begin + panel.k, next_outs = std::min<std::int64_t>(kPanelOuts, w.rows() - o - kPanelOuts);
+  if (next < k) {
+    prefetch_panel(w.bytes.data() + o * stride + row_bytes(w.type, next), stride, outs,
+                   row_bytes(w.type, std::min(kPanelInputs, k - next)));
+  } else if (next_outs > 0) {
+    prefetch_panel(w.bytes.data() + (o + kPanelOuts) * stride, stride, next_outs, row_bytes(w.type, std::min(kPanelInputs, k)));
+  }
+  table.unpack_panel(w.type, w.bytes.data() + o * stride, stride, outs, begin, panel);
+}
+
+// Outlier blocks of one row among the panels' inputs.
+void add_residuals_of_row(const KernelTable& table, ResidualTile tile, const QuantizedInput& x, std::int64_t row, std::int64_t k_begin) {
+  const std::int64_t start = row * (x.rows.k / kActivationBlock), end = start + x.count[row];
+  const std::int64_t first = k_begin / kActivationBlock, last = first + tile.panels->k / kActivationBlock;
+  for (std::int64_t e = start; e < end && x.block[e] < last; ++e) {
+    if (x.block[e] < first) continue;
+    const ResidualBlock block{0, static_cast<std::int32_t>(x.block[e] - first), e};
+    tile.blocks = {&block, 1};
+    table.residual_tile(tile);
+  }
+}
+
+// All rows of the task times up to kPanelsTogether panels from output `o` on; acc holds `stride` floats per panel.
+void multiply_panels(const KernelTable& table, const QuantizedTask& t, std::int64_t o, Panel* panels, float* acc, std::int64_t stride) {
+  const TensorView& w = t.job->weight->view;
+  const auto rows = static_cast<int>(t.row_end - t.row_begin);
+  const auto count = static_cast<int>((std::min(t.out_end - o, kPanelsTogether * std::int64_t{kPanelOuts}) + kPanelOuts - 1) / kPanelOuts);
+  std::fill_n(acc, count * stride, 0.0f);
+  const ResidualList* list = t.input->lists ? t.input->lists + t.row_begin / kTaskRows : nullptr;
+  for (std::int64_t begin = 0, chunk = 0; begin < w.cols(); begin += kPanelInputs, ++chunk) {
+    for (int p = 0; p < count; ++p) {
+      const std::int64_t first = o + p * kPanelOuts;
+      load_panel(table, *t.job->weight, first, static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - first)), begin, panels[p]);
+    }
+    table.panel_tile({panels, count, &t.input->rows, t.row_begin, rows, begin, acc, stride});
+    if (!list) {
+      add_residuals_of_row(table, {panels, count, &t.input->residuals, {}, acc, stride}, *t.input, t.row_begin, begin);
+    } else if (list->begin[chunk + 1] > list->begin[chunk]) {
+      const std::span blocks(list->blocks + list->begin[chunk], list->blocks + list->begin[chunk + 1]);
+      table.residual_tile({panels, count, &t.input->residuals, blocks, acc, stride});
+    }
+  }
+}
+
+void run_rows(const KernelTable& table, const QuantizedTask& t, Scratch& scratch) {
+  const std::int64_t stride = (t.row_end - t.row_begin) * kPanelOuts;
+  Panel panels[kPanelsTogether];
+  for (Panel& panel : panels) panel = take_panel(t.job->weight->view.type, scratch);
+  float* acc = scratch.take<float>(stride * kPanelsTogether);
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelsTogether * kPanelOuts) {
+    multiply_panels(table, t, o, panels, acc, stride);
+    for (std::int64_t p = 0, first = o; first < t.out_end && p < kPanelsTogether; ++p, first += kPanelOuts) {
+      write_dots(table, *t.job, t.row_begin, t.row_end, acc + p * stride, first,
+                 static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - first)));
+    }
+  }
+}
+
+// One row, straight from the packed weight.
+void run_packed_row(const KernelTable& table, const QuantizedTask& t) {
+  const TensorView& w = t.job->weight->view;
+  const std::int64_t k = w.cols(), panel_bytes = packed_panel_shape(w.type, k).bytes, blocks = k / kActivationBlock;
+  const std::int64_t first = t.row_begin * blocks, last = first + t.input->count[t.row_begin];
+  alignas(64) float acc[kPanelOuts];
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
+    std::fill_n(acc, kPanelOuts, 0.0f);
+    const std::byte* packed = t.job->weight->packed + o / kPanelOuts * panel_bytes;
+    std::int64_t entry = first;
+    for (std::int64_t begin = 0; begin < k; begin += kPanelInputs) {
+      const auto count = static_cast<int>(std::min(kPanelInputs, k - begin));
+      table.packed_row({w.type, packed, k, begin, count, &t.input->rows, t.row_begin, begin, acc});
+      for (; entry < last && t.input->block[entry] * kActivationBlock < begin + count; ++entry) {
+        table.packed_row(
+            {w.type, packed, k, t.input->block[entry] * kActivationBlock, kActivationBlock, &t.input->residuals, entry, 0, acc});
+      }
+    }
+    write_dots(table, *t.job, t.row_begin, t.row_end, acc, o, static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o)));
+  }
+}
+
+// Quantised weights, float activations.
+void run_wide(const KernelTable& table, const QuantizedTask& t, Scratch& scratch) {
+  const TensorView& w = t.job->weight->view;
+  const std::int64_t rows = t.row_end - t.row_begin;
+  Panel panel = take_panel(w.type, scratch);
+  float* wide = scratch.take<float>(kPanelInputs * kPanelOuts);
+  float* acc = scratch.take<float>(rows * 4 * kPanelOuts);
+  float* dots = scratch.take<float>(rows * kPanelOuts);
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
+    const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
+    std::fill_n(acc, rows * 4 * kPanelOuts, 0.0f);
+    for (std::int64_t begin = 0; begin < w.cols(); begin += kPanelInputs) {
+      load_panel(table, *t.job->weight, o, outs, begin, panel);
+      table.widen_panel(panel, wide);
+      table.wide_tile(wide, panel.k, t.job->x.row(t.row_begin) + begin, t.job->x.stride, static_cast<int>(rows), acc);
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float* sums = acc + r * 4 * kPanelOuts;
+      for (int i = 0; i < kPanelOuts; ++i)
+        dots[r * kPanelOuts + i] = (sums[i] + sums[2 * kPanelOuts + i]) + (sums[kPanelOuts + i] + sums[3 * kPanelOuts + i]);
+    }
+    write_dots(table, *t.job, t.row_begin, t.row_end, dots, o, outs);
+  }
+}
+
+}  // namespace
+
+void run_quantized(const KernelTable& table, const QuantizedTask& task, Scratch& scratch) {
+  if (!task.input) return run_wide(table, task, scratch);
+  const bool row = task.row_end - task.row_begin == 1;
+  if (row && table.packed_row && task.job->weight->packed) return run_packed_row(table, task);
+  run_rows(table, task, scratch);
+}
+
+}  // namespace weir::kernels

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers with quantised weights: activations as int8 blocks, and what a task of CpuBackend::linear does for its outputs
+// and rows with them, or with float activations.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kernel_table.h"
+#include "kernels/scratch.h"
+
+namespace weir::kernels {
+
+inline constexpr std::int64_t kTaskRows = 256;  // rows that share one expansion of a panel: a row block
+
+// Outlier blocks of a row block of activations, chunk by chunk of kPanelInputs inputs, as the panel tiles want them.
+struct ResidualList {
+  ResidualBlock* blocks = nullptr;  // those of chunk c: [begin[c], begin[c + 1])
+  std::int32_t* begin = nullptr;
+};
+
+// Activations of a matrix as int8, and once more what int8 lost of its outlier blocks. A block whose largest magnitude is far
+// above those of its row's other blocks makes most of the row's rounding error; its residual is quantised too, as a block of
+// its own, and added after the panel's own sum. Which blocks those are depends on the row alone.
+struct QuantizedInput {
+  QuantizedRows rows;
+  QuantizedRows residuals;        // k = 32: entry e is one block; those of row r start at entry r · blocks
+  std::int32_t* count = nullptr;  // [rows]: outlier blocks of the row
+  std::int32_t* block = nullptr;  // as residuals: which block of the row it is, ascending
+  ResidualList* lists = nullptr;  // of each row block, when there is more than one row
+};
+
+QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch);
+void quantize_input_row(const KernelTable& table, const float* x, std::int64_t row, const QuantizedInput& out);
+void list_residuals(const QuantizedInput& x, std::int64_t row_block, std::int64_t rows);  // `rows` of the matrix
+
+struct QuantizedTask {
+  const LinearJob* job;
+  const QuantizedInput* input;                          // null: float activations
+  std::int64_t out_begin, out_end, row_begin, row_end;  // rows: within one row block
+};
+
+void run_quantized(const KernelTable& table, const QuantizedTask& task, Scratch& scratch);
+
+}  // namespace weir::kernels
