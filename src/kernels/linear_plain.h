@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu_backend.h"
 #include "kernels/kernel_table.h"
 #include "kernels/scratch.h"
 
@@ -11,12 +12,15 @@ namespace weir::kernels {
 
 struct PlainTask {
   const LinearJob* job;
-  std::int64_t out_begin, out_end, row_begin, row_end;
+  std::int64_t out_begin, out_end, row_begin, row_end;  // out_begin: a multiple of kPanelOuts
 };
 
-inline bool is_plain(DType type) { return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16; }
+// With int8 activations asked for, bf16 weights meet activations rounded to bf16 if the table has such a product.
+void run_plain(const KernelTable& table, Activations activations, const PlainTask& task, Scratch& scratch);
 
-void run_plain(const KernelTable& table, const PlainTask& task, Scratch& scratch);
+// Backend::packed_bytes and pack for these weights.
+std::int64_t plain_packed_bytes(const Weight& weight);
+void pack_plain_panel(const KernelTable& table, const Weight& weight, std::int64_t panel, std::byte* out);
 
 // Brings what tiles computed for outputs from `out_begin` on to the job's output.
 inline void write_dots(const KernelTable& table, const LinearJob& job, std::int64_t row_begin, std::int64_t row_end, const float* dots,

@@ -10,7 +10,6 @@
 namespace weir::kernels::avx2 {
 namespace {
 
-constexpr int kTileRows = 1, kTileOuts = 1;
 constexpr int kScoreRows = 2, kValueTile = 4;
 
 // clang-format off: each needs those before it

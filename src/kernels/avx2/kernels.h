@@ -10,6 +10,7 @@ namespace weir::kernels::avx2 {
 
 void add_panels(KernelTable& table);     // panel.cc: int8 products
 void add_float(KernelTable& table);      // float.cc: products in float, conversions, quantising of activations
+void add_plain(KernelTable& table);      // plain.cc: products with F32, F16 and BF16 weights
 void add_rows(KernelTable& table);       // rows.cc: norms, activations, recurrent layers
 void add_attention(KernelTable& table);  // attention.cc
 

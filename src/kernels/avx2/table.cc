@@ -11,6 +11,7 @@ const KernelTable* avx2_table() {
     table.name = "avx2";
     avx2::add_panels(table);
     avx2::add_float(table);
+    avx2::add_plain(table);
     avx2::add_rows(table);
     avx2::add_attention(table);
     return table;

@@ -42,6 +42,43 @@ inline void store_f16(std::byte* p, V v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 16), _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT));
 }
 
+inline __m256i to_bf16(__m256 v) {  // to nearest, ties to even; NaN stays NaN
+  const __m256i bits = _mm256_castps_si256(v), high = _mm256_srli_epi32(bits, 16);
+  const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+  const __m256i nan = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+  return _mm256_blendv_epi8(rounded, nan, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
+}
+inline __m256i pack_u16(__m256i a, __m256i b) { return _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8); }
+inline void store_bf16(std::byte* p, V v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), pack_u16(to_bf16(v.a), to_bf16(v.b))); }
+
+// Sixteen pairs of halves: the first of each (low), the second (high), as bf16.
+inline V low_bf16(const std::byte* p) {
+  const auto* from = reinterpret_cast<const __m256i*>(p);
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_loadu_si256(from), 16)),
+          _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_loadu_si256(from + 1), 16))};
+}
+inline V high_bf16(const std::byte* p) {
+  const __m256 mask = _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(0xffff0000u)));
+  const V pairs = load(reinterpret_cast<const float*>(p));
+  return {_mm256_and_ps(pairs.a, mask), _mm256_and_ps(pairs.b, mask)};
+}
+// Stores the first halves of sixteen pairs, then the second ones; and pairs made of sixteen halves at each of two places.
+inline void store_unzipped(std::byte* p, V pairs) {
+  const __m256i a = _mm256_castps_si256(pairs.a), b = _mm256_castps_si256(pairs.b), mask = _mm256_set1_epi32(0xffff);
+  auto* to = reinterpret_cast<__m256i*>(p);
+  _mm256_storeu_si256(to, pack_u16(_mm256_and_si256(a, mask), _mm256_and_si256(b, mask)));
+  _mm256_storeu_si256(to + 1, pack_u16(_mm256_srli_epi32(a, 16), _mm256_srli_epi32(b, 16)));
+}
+inline void store_zipped(std::byte* p, const std::byte* first, const std::byte* second) {
+  const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(first));
+  const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second));
+  const __m256i low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
+  auto* to = reinterpret_cast<__m256i*>(p);
+  _mm256_storeu_si256(to, _mm256_permute2x128_si256(low, high, 0x20));
+  _mm256_storeu_si256(to + 1, _mm256_permute2x128_si256(low, high, 0x31));
+}
+
 inline V operator+(V x, V y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
 inline V operator-(V x, V y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
 inline V operator*(V x, V y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }

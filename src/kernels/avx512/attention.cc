@@ -10,7 +10,6 @@
 namespace weir::kernels::avx512 {
 namespace {
 
-constexpr int kTileRows = 1, kTileOuts = 1;
 constexpr int kScoreRows = 8, kValueTile = 16;
 
 // clang-format off: each needs those before it

@@ -10,8 +10,6 @@
 namespace weir::kernels::avx512 {
 namespace {
 
-constexpr int kTileRows = 4, kTileOuts = 4;
-
 // clang-format off: each needs those before it
 #include "kernels/avx512/vec.inl"
 #include "kernels/simd/float_tile.inl"
@@ -22,8 +20,6 @@ constexpr int kTileRows = 4, kTileOuts = 4;
 void add_float(KernelTable& table) {
   table.widen = widen_row;
   table.narrow = narrow_row;
-  table.float_tile = float_tile;
-  table.column_tile = column_tile;
   table.write_dots = write_dots;
   table.quantize_row = quantize_row;
 }

@@ -23,6 +23,33 @@ inline void store_f16(std::byte* p, V v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(v.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
+inline void store_bf16(std::byte* p, V v) {  // to nearest, ties to even; NaN stays NaN
+  const __m512i bits = _mm512_castps_si512(v.v), high = _mm512_srli_epi32(bits, 16);
+  const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
+  const __m512i nan = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+  const __m512i halves = _mm512_mask_blend_epi32(_mm512_cmp_ps_mask(v.v, v.v, _CMP_UNORD_Q), rounded, nan);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(halves));
+}
+
+// Sixteen pairs of halves: the first of each (low), the second (high), as bf16.
+inline V low_bf16(const std::byte* p) { return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(p), 16))}; }
+inline V high_bf16(const std::byte* p) {
+  return {_mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi32(static_cast<int>(0xffff0000u))))};
+}
+// Stores the first halves of sixteen pairs, then the second ones; and pairs made of sixteen halves at each of two places.
+inline void store_unzipped(std::byte* p, V pairs) {
+  const __m512i x = _mm512_castps_si512(pairs.v);
+  auto* to = reinterpret_cast<__m256i*>(p);
+  _mm256_storeu_si256(to, _mm512_cvtepi32_epi16(x));
+  _mm256_storeu_si256(to + 1, _mm512_cvtepi32_epi16(_mm512_srli_epi32(x, 16)));
+}
+inline void store_zipped(std::byte* p, const std::byte* first, const std::byte* second) {
+  const __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first)));
+  const __m512i high = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(second)));
+  _mm512_storeu_si512(p, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+}
+
 inline V operator+(V x, V y) { return {_mm512_add_ps(x.v, y.v)}; }
 inline V operator-(V x, V y) { return {_mm512_sub_ps(x.v, y.v)}; }
 inline V operator*(V x, V y) { return {_mm512_mul_ps(x.v, y.v)}; }

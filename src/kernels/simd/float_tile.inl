@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float products on V: sixteen partial sums per (row, output), added up in one fixed order. Before inclusion: kTileRows and
-// kTileOuts, the largest tile that the registers hold.
+// Conversions of rows, quantising of activations, and the way of finished products to the output, on V.
 
 template <DType type>
 inline V load_weights(const std::byte* p) {
@@ -16,94 +15,6 @@ inline V load_weights_n(const std::byte* p, std::int64_t n) {
   alignas(64) std::byte padded[64] = {};
   __builtin_memcpy(padded, p, static_cast<std::size_t>(n * kBytes));
   return load_weights<type>(padded);
-}
-
-template <DType type, int kRows, int kOuts>
-inline void dot_block(const FloatTile& t, std::int64_t row, std::int64_t out) {
-  constexpr std::int64_t kBytes = type == DType::kF32 ? 4 : 2;
-  const float* x = t.x + row * t.x_stride;
-  const std::byte* w = t.w + out * t.w_stride;
-  V acc[kRows][kOuts], xs[kRows];
-  WEIR_UNROLL
-  for (auto& line : acc) WEIR_UNROLL
-  for (V& v : line) v = zero();
-  std::int64_t i = 0;
-  for (; i + 16 <= t.k; i += 16) {
-    WEIR_UNROLL
-    for (int r = 0; r < kRows; ++r) xs[r] = load(x + r * t.x_stride + i);
-    WEIR_UNROLL
-    for (int o = 0; o < kOuts; ++o) {
-      const V weights = load_weights<type>(w + o * t.w_stride + i * kBytes);
-      WEIR_UNROLL
-      for (int r = 0; r < kRows; ++r) acc[r][o] = fma(xs[r], weights, acc[r][o]);
-    }
-  }
-  if (i < t.k) {
-    WEIR_UNROLL
-    for (int r = 0; r < kRows; ++r) xs[r] = load_n(x + r * t.x_stride + i, t.k - i);
-    WEIR_UNROLL
-    for (int o = 0; o < kOuts; ++o) {
-      const V weights = load_weights_n<type>(w + o * t.w_stride + i * kBytes, t.k - i);
-      WEIR_UNROLL
-      for (int r = 0; r < kRows; ++r) acc[r][o] = fma(xs[r], weights, acc[r][o]);
-    }
-  }
-  WEIR_UNROLL
-  for (int r = 0; r < kRows; ++r) WEIR_UNROLL
-  for (int o = 0; o < kOuts; ++o) t.dots[(row + r) * kPanelOuts + out + o] = sum(acc[r][o]);
-}
-
-template <DType type, int kRows>
-inline void dot_rows(const FloatTile& t, std::int64_t row) {
-  constexpr int kOuts = kRows == 1 ? 4 : kTileOuts;
-  std::int64_t out = 0;
-  for (; out + kOuts <= t.outs; out += kOuts) dot_block<type, kRows, kOuts>(t, row, out);
-  for (; out < t.outs; ++out) dot_block<type, kRows, 1>(t, row, out);
-}
-
-template <DType type>
-inline void dot_tile(const FloatTile& t) {
-  std::int64_t row = 0;
-  for (; row + kTileRows <= t.rows; row += kTileRows) dot_rows<type, kTileRows>(t, row);
-  for (; row < t.rows; ++row) dot_rows<type, 1>(t, row);
-}
-
-inline void float_tile(const FloatTile& t) {
-  if (t.type == DType::kF32) return dot_tile<DType::kF32>(t);
-  if (t.type == DType::kF16) return dot_tile<DType::kF16>(t);
-  dot_tile<DType::kBF16>(t);
-}
-
-// Outputs are lanes: one sum each, over the inputs in order.
-template <DType type, int kRows>
-inline void column_rows(const ColumnTile& t, std::int64_t row) {
-  constexpr std::int64_t kBytes = type == DType::kF32 ? 4 : 2;
-  const bool whole = t.outs == kPanelOuts;
-  V acc[kRows];
-  WEIR_UNROLL
-  for (V& v : acc) v = zero();
-  for (std::int64_t k = 0; k < t.k; ++k) {
-    const std::byte* w = t.w + k * t.w_stride;
-    const V weights = whole ? load_weights<type>(w) : load_weights_n<type>(w, t.outs);
-    WEIR_UNROLL
-    for (int r = 0; r < kRows; ++r) acc[r] = fma(set1(t.x[(row + r) * t.x_stride + k]), weights, acc[r]);
-  }
-  static_cast<void>(kBytes);
-  WEIR_UNROLL
-  for (int r = 0; r < kRows; ++r) store(t.dots + (row + r) * kPanelOuts, acc[r]);
-}
-
-template <DType type>
-inline void columns(const ColumnTile& t) {
-  std::int64_t row = 0;
-  for (; row + 4 <= t.rows; row += 4) column_rows<type, 4>(t, row);
-  for (; row < t.rows; ++row) column_rows<type, 1>(t, row);
-}
-
-inline void column_tile(const ColumnTile& t) {
-  if (t.type == DType::kF32) return columns<DType::kF32>(t);
-  if (t.type == DType::kF16) return columns<DType::kF16>(t);
-  columns<DType::kBF16>(t);
 }
 
 inline void write_dots(const DotsTile& t) {
@@ -134,8 +45,11 @@ inline void widen_row(DType type, const std::byte* row, std::int64_t n, float* o
 
 inline void narrow_row(DType type, const float* x, std::int64_t n, std::byte* out) {
   std::int64_t i = 0;
-  if (type == DType::kF16)
+  if (type == DType::kF16) {
     for (; i + 16 <= n; i += 16) store_f16(out + 2 * i, load(x + i));
+  } else if (type == DType::kBF16) {
+    for (; i + 16 <= n; i += 16) store_bf16(out + 2 * i, load(x + i));
+  }
   reference::narrow(type, x + i, n - i, out + (type == DType::kF32 ? 4 : 2) * i);
 }
 
