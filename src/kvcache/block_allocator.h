@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hands out the KV cache's blocks. It knows how many there are and who shares what, not what they hold: the memory belongs to
-// the model. A block holds the keys and values of `block_tokens()` consecutive positions, over all layers.
+// the model. A block holds the keys and values of `block_tokens()` consecutive positions, over all layers of its group.
 #pragma once
 
 #include "base/ids.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The block table of one sequence: block i holds positions [i·block_tokens, (i+1)·block_tokens). Forks share their blocks; a
-// sequence may write only to a block that it alone holds, so the first to append to a shared, partly filled last block
-// gets a copy of it (copy on write; vLLM, SOSP 2023, section 4.4).
+// sequence may write only to a block that it alone holds and that is not kept for others, so the first to append to such a partly
+// filled last block gets a copy of it (copy on write; vLLM, SOSP 2023, section 4.4). Layers with a sliding window have
+// tables of their own, whose front is given back once no row can see it.
 #pragma once
 
 #include <cstdint>
@@ -24,32 +25,51 @@ struct BlockCopy {
 
 class SequenceBlocks {
  public:
-  explicit SequenceBlocks(BlockAllocator& allocator) : allocator_(&allocator) {}  // must outlive the table
+  // The allocator must outlive the table. `window` > 0: position i sees i-window+1 … i.
+  explicit SequenceBlocks(BlockAllocator& allocator, std::int32_t window = 0) : allocator_(&allocator), window_(window) {}
   ~SequenceBlocks() { free(); }
   SequenceBlocks(SequenceBlocks&& other) noexcept;
   SequenceBlocks& operator=(SequenceBlocks&& other) noexcept;
 
   // Makes room for positions [0, tokens), of which those from the present tokens() on will be written. The copy to do first, if
-  // the last block was shared. kExhausted when the blocks do not suffice: nothing changed then. Never shrinks.
+  // the last block was shared or kept. kExhausted when the blocks do not suffice: nothing changed then. Never shrinks.
   Result<std::optional<BlockCopy>> grow(std::int64_t tokens);
 
-  // Free blocks that grow(tokens) would take: for deciding over several sequences at once.
+  // Available blocks that grow(tokens) would take: for deciding over several sequences at once.
   std::int64_t blocks_to_grow(std::int64_t tokens) const;
+
+  // The most tokens that grow() can reach with the blocks that are available now.
+  std::int64_t reach() const;
+
+  // Goes back to fewer positions and gives back the blocks behind them.
+  void truncate(std::int64_t tokens);
+
+  // An empty table starts with whole blocks that hold positions before; a reference to each is the table's from now on. Those that
+  // no row from their end on can see are invalid ids.
+  void adopt(std::span<const BlockId> blocks);
+
+  // Gives back what no row at `position` or behind it can see; such entries of the table are invalid ids then.
+  void release_unseen(std::int64_t position);
+  // The first block that a row at `position` sees.
+  std::int64_t first_seen(std::int64_t position) const;
 
   // A second sequence with the same positions. Takes no block: all are shared until one of the two grows.
   SequenceBlocks fork() const;
 
-  // Gives back every block; the table is empty, and usable again.
+  // Gives back every block, the last first; the table is empty, and usable again.
   void free();
 
   std::span<const BlockId> blocks() const { return blocks_; }
   std::int64_t tokens() const { return tokens_; }
+  std::int64_t held() const { return static_cast<std::int64_t>(blocks_.size()) - unseen_; }
 
  private:
   bool must_copy_last(std::int64_t tokens) const;
 
   BlockAllocator* allocator_;
+  std::int32_t window_ = 0;
   std::vector<BlockId> blocks_;
+  std::int64_t unseen_ = 0;  // blocks at the front that were given back
   std::int64_t tokens_ = 0;
 };
 
