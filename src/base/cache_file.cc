@@ -8,44 +8,60 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <mutex>
+#include <string>
 #include <vector>
 
-#include "base/file_io.h"
 #include "base/sha256.h"
 
 namespace weir {
 namespace {
 
-constexpr std::string_view kMagic = "weir cache file 2\n";
+constexpr std::string_view kMagic = "weir cache file 3\n";
 constexpr std::string_view kSuffix = ".cache";
 constexpr std::size_t kHeader = 1 << 16;  // magic, sizes and key; the data after it lies at a page border
+constexpr std::size_t kPiece = 2 << 20;   // what one thread reads and sums at a time: stays in its caches
 
 std::filesystem::path path_of(const CacheFile::Options& options, std::string_view key) {
-  return options.folder / (sha256_of(key) + std::string(kSuffix));
+  return options.folder / (sha256_of(std::string(kMagic) + std::string(key)) + std::string(kSuffix));
 }
 
-// Eight streams of multiply and xor over words of 64 bits: as fast as memory, and no single flip goes unseen.
-std::uint64_t checksum(std::span<const std::byte> data) {
+// Eight streams of multiply and rotate over words of 64 bits: faster than memory, and no change of one word goes unseen.
+std::uint64_t checksum(std::span<const std::byte> data, std::uint64_t seed) {
   constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15;
-  std::array<std::uint64_t, 8> sums{1, 2, 3, 4, 5, 6, 7, 8};
+  const auto mix = [](std::uint64_t sum, std::uint64_t word) { return std::rotl((sum ^ word) * kFactor, 31); };
+  std::array<std::uint64_t, 8> sums;
+  for (std::size_t i = 0; i < 8; ++i) sums[i] = seed * 8 + i;
   std::size_t at = 0;
   for (; at + sizeof sums <= data.size(); at += sizeof sums) {
     std::array<std::uint64_t, 8> words;
     std::memcpy(words.data(), data.data() + at, sizeof words);
-    for (std::size_t i = 0; i < 8; ++i) sums[i] = (sums[i] ^ words[i]) * kFactor;
+    for (std::size_t i = 0; i < 8; ++i) sums[i] = mix(sums[i], words[i]);
   }
-  for (; at < data.size(); ++at) sums[0] = (sums[0] ^ static_cast<std::uint64_t>(data[at])) * kFactor;
+  for (; at < data.size(); ++at) sums[0] = mix(sums[0], static_cast<std::uint64_t>(data[at]));
   std::uint64_t all = data.size();
-  for (const std::uint64_t sum : sums) all = ((all ^ sum) * kFactor) ^ (all >> 29);
+  for (const std::uint64_t sum : sums) all = mix(all, sum);
   return all;
 }
 
-std::string header_of(std::string_view key, std::span<const std::byte> data) {
+// Calls handle(offset, size) for each piece on the pool's threads and gives the checksum of all: of the pieces' own, which it returns.
+template <class Handle>
+std::uint64_t checksum_of_pieces(std::uint64_t bytes, ThreadPool& pool, Handle handle) {
+  std::vector<std::uint64_t> sums((bytes + kPiece - 1) / kPiece);
+  pool.parallel_for(static_cast<std::int64_t>(sums.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+      sums[i] = checksum(handle(i * kPiece, std::min<std::uint64_t>(kPiece, bytes - i * kPiece)), i);
+  });
+  return checksum(std::as_bytes(std::span(sums)), bytes);
+}
+
+std::string header_of(std::string_view key, std::uint64_t bytes, std::uint64_t sum) {
   std::string header(kMagic);
-  header += fmt::format("{} {} {:016x}\n", data.size(), key.size(), checksum(data));
+  header += fmt::format("{} {} {:016x}\n", bytes, key.size(), sum);
   header += key;
   return header;
 }
@@ -65,8 +81,11 @@ struct Descriptor {
 };
 
 std::unexpected<Error> os_error(const char* action, const std::filesystem::path& path, int code) {
-  return fail(code == ENOSPC || code == EDQUOT || code == EFBIG ? ErrorCode::kExhausted : ErrorCode::kIo, "cannot {} {}: {}", action,
-              path.string(), std::strerror(code));
+  const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
+  return fail(code == ENOENT ? ErrorCode::kNotFound
+              : full         ? ErrorCode::kExhausted
+                             : ErrorCode::kIo,
+              "cannot {} {}: {}", action, path.string(), std::strerror(code));
 }
 
 // A temporary file that nobody has written to for an hour.
@@ -103,43 +122,71 @@ void make_room(const CacheFile::Options& options, std::uint64_t needed) {
   }
 }
 
-// The whole file under its temporary name; the caller renames it.
-Status write_whole(const std::filesystem::path& path, int fd, std::string_view key, std::uint64_t bytes,
-                   const std::function<void(std::span<std::byte>)>& fill) {
-  const std::size_t size = kHeader + bytes;
-  // Reserved beforehand: a full disk is an error here, where a store to a mapping would be a signal.
-  if (const int code = ::posix_fallocate(fd, 0, static_cast<off_t>(size)); code != 0) return os_error("reserve", path, code);
-  const auto memory = map(fd, size, PROT_READ | PROT_WRITE);
-  if (!memory) return os_error("map", path, errno);
-  const std::span<std::byte> data(memory.get() + kHeader, bytes);
-  fill(data);
-  const std::string header = header_of(key, data);
-  std::memcpy(memory.get(), header.data(), header.size());
-  if (::msync(memory.get(), size, MS_SYNC) != 0 || ::fsync(fd) != 0) return os_error("sync", path, errno);
+Status read_fully(const std::filesystem::path& path, int fd, std::span<std::byte> out, std::uint64_t offset) {
+  for (std::size_t at = 0; at < out.size();) {
+    const ssize_t got = ::pread(fd, out.data() + at, out.size() - at, static_cast<off_t>(offset + at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return os_error("read", path, errno);
+    if (got == 0) return fail(ErrorCode::kCorrupt, "{} ends early", path.string());
+    at += static_cast<std::size_t>(got);
+  }
   return {};
 }
 
-}  // namespace
-
-std::optional<CacheFile> CacheFile::open(const Options& options, std::string_view key, std::uint64_t bytes) {
-  const auto path = path_of(options, key);
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
-  struct stat info{};
-  if (file.fd < 0 || ::fstat(file.fd, &info) != 0 || info.st_uid != ::geteuid()) return std::nullopt;
-  if (static_cast<std::uint64_t>(info.st_size) != kHeader + bytes) return std::nullopt;
-  const auto memory = map(file.fd, kHeader + bytes, PROT_READ);
-  if (!memory) return std::nullopt;
-  const std::string header = header_of(key, {memory.get() + kHeader, bytes});
-  if (header.size() > kHeader || std::memcmp(memory.get(), header.data(), header.size()) != 0) return std::nullopt;
-  ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
-  CacheFile found;
-  found.data_ = {memory.get() + kHeader, bytes};
-  found.owner_ = memory;
-  return found;
+Status write_fully(const std::filesystem::path& path, int fd, std::span<const std::byte> data, std::uint64_t offset) {
+  for (std::size_t at = 0; at < data.size();) {
+    const ssize_t put = ::pwrite(fd, data.data() + at, data.size() - at, static_cast<off_t>(offset + at));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return os_error("write", path, put < 0 ? errno : ENOSPC);
+    at += static_cast<std::size_t>(put);
+  }
+  return {};
 }
 
-Result<CacheFile> CacheFile::create(const Options& options, std::string_view key, std::uint64_t bytes,
-                                    const std::function<void(std::span<std::byte>)>& fill) {
+// The first of the errors that several threads met.
+class FirstError {
+ public:
+  void see(Status status) {
+    if (status) return;
+    const std::lock_guard lock(mutex_);
+    if (status_) status_ = std::move(status);
+  }
+  Status take() { return std::move(status_); }
+
+ private:
+  std::mutex mutex_;
+  Status status_;
+};
+
+// An opened file whose header is that of the key, and the header's text.
+struct Found {
+  std::filesystem::path path;
+  Descriptor file;
+  std::string header;
+};
+
+Status find(const CacheFile::Options& options, std::string_view key, std::uint64_t bytes, Found& found) {
+  found.path = path_of(options, key);
+  found.file.fd = ::open(found.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  struct stat info{};
+  if (found.file.fd < 0 || ::fstat(found.file.fd, &info) != 0) return os_error("open", found.path, errno);
+  const auto corrupt = [&] { return fail(ErrorCode::kCorrupt, "{} is damaged", found.path.string()); };
+  if (info.st_uid != ::geteuid() || static_cast<std::uint64_t>(info.st_size) != kHeader + bytes) return corrupt();
+  found.header.resize(header_of(key, bytes, 0).size());
+  WEIR_TRY(read_fully(found.path, found.file.fd, std::as_writable_bytes(std::span(found.header)), 0));
+  return {};
+}
+
+// Compares what the header says with what its data sums up to, and marks the file as used.
+Status accept(const Found& found, std::string_view key, std::uint64_t bytes, std::uint64_t sum) {
+  if (found.header != header_of(key, bytes, sum)) return fail(ErrorCode::kCorrupt, "{} is damaged", found.path.string());
+  ::utimensat(AT_FDCWD, found.path.c_str(), nullptr, 0);
+  return {};
+}
+
+// Keeps what `write` writes to a new file of this size: it returns the checksum of the data.
+Status keep(const CacheFile::Options& options, std::string_view key, std::uint64_t bytes,
+            const std::function<Result<std::uint64_t>(const std::string& path, int fd)>& write) {
   if (key.size() + 256 > kHeader) return fail(ErrorCode::kInvalidArgument, "a cache key of {} bytes is too long", key.size());
   if (kHeader + bytes > options.limit_bytes)
     return fail(ErrorCode::kExhausted, "{} bytes do not fit the cache's limit of {}", bytes, options.limit_bytes);
@@ -152,15 +199,73 @@ Result<CacheFile> CacheFile::create(const Options& options, std::string_view key
   std::string temporary = path.string() + ".XXXXXX";
   const Descriptor file{::mkostemp(temporary.data(), O_CLOEXEC)};
   if (file.fd < 0) return os_error("create", temporary, errno);
-  auto status = write_whole(temporary, file.fd, key, bytes, fill);
-  if (status && ::rename(temporary.c_str(), path.c_str()) != 0) status = os_error("rename", temporary, errno);
-  if (!status) {
-    ::unlink(temporary.c_str());
-    return std::unexpected(std::move(status).error());
-  }
-  static_cast<void>(sync_folder(options.folder));  // losing the name in a crash costs only the work
-  if (auto made = open(options, key, bytes)) return std::move(*made);
-  return fail(ErrorCode::kIo, "{} was written but cannot be read", path.string());
+  const auto attempt = [&]() -> Status {
+    // Reserved beforehand: a full disk is an error here, where a store to a mapping would be a signal.
+    if (const int code = ::posix_fallocate(file.fd, 0, static_cast<off_t>(kHeader + bytes)); code != 0)
+      return os_error("reserve", temporary, code);
+    WEIR_ASSIGN(const std::uint64_t sum, write(temporary, file.fd));
+    const std::string header = header_of(key, bytes, sum);
+    WEIR_TRY(write_fully(temporary, file.fd, std::as_bytes(std::span(header)), 0));
+    // Not synced: after a crash of the system the checksum finds what did not reach the disk, and the work is done again.
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return os_error("rename", temporary, errno);
+    return {};
+  };
+  Status status = attempt();
+  if (!status) ::unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace
+
+Result<CacheFile> CacheFile::open(const Options& options, std::string_view key, std::uint64_t bytes, ThreadPool& pool) {
+  Found found;
+  WEIR_TRY(find(options, key, bytes, found));
+  const auto memory = map(found.file.fd, kHeader + bytes, PROT_READ);
+  if (!memory) return os_error("map", found.path, errno);
+  CacheFile cache;
+  cache.data_ = {memory.get() + kHeader, bytes};
+  cache.owner_ = memory;
+  const auto sum = checksum_of_pieces(bytes, pool, [&](std::size_t at, std::size_t size) { return cache.data_.subspan(at, size); });
+  WEIR_TRY(accept(found, key, bytes, sum));
+  return cache;
+}
+
+Status CacheFile::copy_into(const Options& options, std::string_view key, std::span<std::byte> out, ThreadPool& pool) {
+  Found found;
+  WEIR_TRY(find(options, key, out.size(), found));
+  FirstError error;
+  const auto sum = checksum_of_pieces(out.size(), pool, [&](std::size_t at, std::size_t size) {
+    error.see(read_fully(found.path, found.file.fd, out.subspan(at, size), kHeader + at));
+    return out.subspan(at, size);
+  });
+  WEIR_TRY(error.take());
+  return accept(found, key, out.size(), sum);
+}
+
+Result<CacheFile> CacheFile::create(const Options& options, std::string_view key, std::uint64_t bytes,
+                                    const std::function<void(std::span<std::byte>)>& fill, ThreadPool& pool) {
+  WEIR_TRY(keep(options, key, bytes, [&](const std::string& path, int fd) -> Result<std::uint64_t> {
+    const auto memory = map(fd, kHeader + bytes, PROT_READ | PROT_WRITE);
+    if (!memory) return os_error("map", path, errno);
+    const std::span<std::byte> data(memory.get() + kHeader, bytes);
+    fill(data);
+    return checksum_of_pieces(bytes, pool, [&](std::size_t at, std::size_t size) { return data.subspan(at, size); });
+  }));
+  auto made = open(options, key, bytes, pool);
+  if (!made) return std::unexpected(std::move(made).error().with_context("written but not readable"));
+  return made;
+}
+
+Status CacheFile::store(const Options& options, std::string_view key, std::span<const std::byte> data, ThreadPool& pool) {
+  return keep(options, key, data.size(), [&](const std::string& path, int fd) -> Result<std::uint64_t> {
+    FirstError error;
+    const auto sum = checksum_of_pieces(data.size(), pool, [&](std::size_t at, std::size_t size) {
+      error.see(write_fully(path, fd, data.subspan(at, size), kHeader + at));
+      return data.subspan(at, size);
+    });
+    WEIR_TRY(error.take());
+    return sum;
+  });
 }
 
 }  // namespace weir

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derived data on disk: made once, mapped by later starts and shared by processes. A file is named by a hash of its key and
-// holds the key itself and a checksum of its content, so that a clash, an old version or damage is a miss, never a wrong answer. It is
-// written under a temporary name, synced, then renamed. The folder is bounded: the least recently used files go first.
+// Derived data on disk: made once, mapped or copied by later starts. A file is named by a hash of its key and holds the key
+// itself and a checksum of its content, so that a clash, an old version or damage is a miss, never a wrong answer. It is written
+// under a temporary name, then renamed. The folder is bounded: the least recently used files go first.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "base/thread_pool.h"
 
 namespace weir {
 
@@ -24,13 +23,17 @@ class CacheFile {
     std::uint64_t limit_bytes = 0;  // of all files in the folder together; a larger file is not kept
   };
 
-  // The data made under this key before, or nothing. Marks the file as used.
-  static std::optional<CacheFile> open(const Options& options, std::string_view key, std::uint64_t bytes);
+  // The data made under this key before. Marks the file as used. The checksum is verified by all threads of the pool; copy_into()
+  // does it while the data passes through the cache. kNotFound when there is none, kCorrupt when it is damaged.
+  static Result<CacheFile> open(const Options& options, std::string_view key, std::uint64_t bytes, ThreadPool& pool);
+  static Status copy_into(const Options& options, std::string_view key, std::span<std::byte> out, ThreadPool& pool);
 
-  // Makes room by removing old files, lets `fill` write `bytes` bytes, and keeps them. kExhausted when the disk has no room or
-  // the limit is too small.
+  // Makes room by removing old files, lets `fill` write `bytes` bytes to the file's mapping, and keeps them. kExhausted when
+  // the disk has no room or the limit is too small.
   static Result<CacheFile> create(const Options& options, std::string_view key, std::uint64_t bytes,
-                                  const std::function<void(std::span<std::byte>)>& fill);
+                                  const std::function<void(std::span<std::byte>)>& fill, ThreadPool& pool);
+  // The same for data that lies in memory already.
+  static Status store(const Options& options, std::string_view key, std::span<const std::byte> data, ThreadPool& pool);
 
   std::span<const std::byte> data() const { return data_; }
   std::shared_ptr<const void> owner() const { return owner_; }  // keeps the mapping

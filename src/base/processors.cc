@@ -44,19 +44,6 @@ std::optional<double> smaller(std::optional<double> a, std::optional<double> b) 
   return std::min(*a, *b);
 }
 
-// The limits of `folder` and of its parents down to `root`, both included. Depth is bounded: the path is text from outside.
-template <class ReadLimit>
-std::optional<double> limit_of_ancestors(const std::filesystem::path& root, std::string_view path, ReadLimit read) {
-  std::optional<double> limit;
-  std::filesystem::path folder = root / std::filesystem::path(path).relative_path();
-  for (int depth = 0; depth < 64; ++depth) {
-    limit = smaller(limit, read(folder));
-    if (folder == root || !folder.has_relative_path() || folder.native().size() <= root.native().size()) break;
-    folder = folder.parent_path();
-  }
-  return smaller(limit, read(root));
-}
-
 }  // namespace
 
 std::optional<double> parse_cpu_max(std::string_view text) {
@@ -88,17 +75,26 @@ std::optional<std::string> parse_cgroup_path(std::string_view text, std::string_
   return std::nullopt;
 }
 
+std::vector<std::filesystem::path> cgroup_folders(const std::filesystem::path& root, std::string_view path) {
+  std::vector<std::filesystem::path> folders;
+  std::filesystem::path folder = root / std::filesystem::path(path).relative_path();
+  for (int depth = 0; depth < 64 && folder.native().size() > root.native().size(); ++depth) {
+    folders.push_back(folder);
+    folder = folder.parent_path();
+  }
+  folders.push_back(root);
+  return folders;
+}
+
 std::optional<double> cgroup_processors(const std::filesystem::path& root, std::string_view proc_self_cgroup) {
   std::optional<double> limit;
   if (const auto path = parse_cgroup_path(proc_self_cgroup, "")) {
-    limit = limit_of_ancestors(root, *path, [](const auto& folder) { return parse_cpu_max(read_text(folder / "cpu.max")); });
+    for (const auto& folder : cgroup_folders(root, *path)) limit = smaller(limit, parse_cpu_max(read_text(folder / "cpu.max")));
   }
   if (const auto path = parse_cgroup_path(proc_self_cgroup, "cpu")) {
-    for (const char* mount : {"cpu", "cpu,cpuacct"}) {
-      limit = smaller(limit, limit_of_ancestors(root / mount, *path, [](const auto& folder) {
-                        return parse_cfs_quota(read_text(folder / "cpu.cfs_quota_us"), read_text(folder / "cpu.cfs_period_us"));
-                      }));
-    }
+    for (const char* mount : {"cpu", "cpu,cpuacct"})
+      for (const auto& folder : cgroup_folders(root / mount, *path))
+        limit = smaller(limit, parse_cfs_quota(read_text(folder / "cpu.cfs_quota_us"), read_text(folder / "cpu.cfs_period_us")));
   }
   return limit;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "base/file_io.h"
 #include "base/testing.h"
@@ -28,15 +29,17 @@ std::vector<float> logits(model::Model& model) {
   return {rows.data, rows.data + rows.rows * rows.cols};
 }
 
+using model::HugePages;
+
 TEST(WeightCache, IsMadeOnceAndChangesNoBit) {
   WEIR_REQUIRE_CACHED(testing::smollm2_path());
   const testing::TemporaryFolder folder;
-  const model::WeightCacheOptions options{.folder = folder.path() / "weights"};
   const auto plain = load();
   const std::vector<float> wanted = logits(*plain);
-  for (const bool made : {true, false}) {
+  const std::pair<HugePages, bool> starts[] = {{HugePages::kOff, true}, {HugePages::kOff, false}, {HugePages::kOn, false}};
+  for (const auto& [huge_pages, made] : starts) {
     const auto packed = load();
-    const auto report = attach_packed_weights(*packed, options);
+    const auto report = attach_packed_weights(*packed, {.huge_pages = huge_pages, .folder = folder.path() / "weights"});
     EXPECT_EQ(report.note, "");
     EXPECT_EQ(report.made, made);
     EXPECT_GT(report.bytes, 90u << 20);
@@ -46,18 +49,44 @@ TEST(WeightCache, IsMadeOnceAndChangesNoBit) {
   }
 }
 
-TEST(WeightCache, WithoutAPlaceTheModelWorksFromItsFile) {
+TEST(WeightCache, ADamagedFileIsPackedAgain) {
+  WEIR_REQUIRE_CACHED(testing::smollm2_path());
+  const testing::TemporaryFolder folder;
+  const model::WeightCacheOptions options{.huge_pages = HugePages::kOn, .folder = folder.path() / "weights"};
+  const auto first = load();
+  EXPECT_TRUE(attach_packed_weights(*first, options).made);
+  std::fstream file(std::filesystem::directory_iterator(options.folder)->path(), std::ios::in | std::ios::out);
+  file.seekp(50 << 20);
+  file.put('?').put('!');
+  file.close();
+  const auto second = load();
+  const auto report = attach_packed_weights(*second, options);
+  EXPECT_TRUE(report.made);
+  EXPECT_NE(report.note.find("damaged"), std::string::npos) << report.note;
+  EXPECT_EQ(logits(*second), logits(*first));
+  const auto third = load();
+  EXPECT_FALSE(attach_packed_weights(*third, options).made);
+}
+
+TEST(WeightCache, WithoutAPlaceTheModelWorksFromItsFileOrPacksAtEachStart) {
   WEIR_REQUIRE_CACHED(testing::smollm2_path());
   const testing::TemporaryFolder folder;
   ASSERT_TRUE(write_file_atomically(folder.path() / "file", "x"));
+  const auto no_folder = folder.path() / "file" / "weights";
   const auto model = load();
-  const auto report = attach_packed_weights(*model, {.folder = folder.path() / "file" / "weights"});
+  const auto report = attach_packed_weights(*model, {.huge_pages = HugePages::kOff, .folder = no_folder});
   EXPECT_EQ(report.bytes, 0u);
   EXPECT_NE(report.note.find("weight cache is off"), std::string::npos);
-  EXPECT_EQ(logits(*model).size(), 8u * 49152);
-  const auto small = attach_packed_weights(*model, {.folder = folder.path() / "weights", .limit_bytes = 1 << 20});
+  const std::vector<float> wanted = logits(*model);
+  const auto small =
+      attach_packed_weights(*model, {.huge_pages = HugePages::kOff, .folder = folder.path() / "weights", .limit_bytes = 1 << 20});
   EXPECT_NE(small.note.find("limit"), std::string::npos);
-  EXPECT_EQ(attach_packed_weights(*model, {.enabled = false}).bytes, 0u);
+  EXPECT_EQ(attach_packed_weights(*model, {.enabled = false, .huge_pages = HugePages::kOff}).bytes, 0u);
+
+  const auto packed = attach_packed_weights(*model, {.huge_pages = HugePages::kOn, .folder = no_folder});
+  EXPECT_TRUE(packed.made);
+  EXPECT_NE(packed.note.find("weight cache is off"), std::string::npos);
+  EXPECT_EQ(logits(*model), wanted);
 }
 
 }  // namespace

@@ -5,19 +5,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <optional>
 
 #include "base/cache_file.h"
 #include "base/clock.h"
+#include "base/huge_memory.h"
 #include "base/mapped_file.h"
 #include "base/sha256.h"
+#include "base/system_memory.h"
+#include "base/thread_pool.h"
 #include "base/units.h"
 
 namespace weir::model {
 namespace {
 
 constexpr std::uint64_t kAlignment = 4096;      // of a weight in the cache, so that its pages can be given back
+constexpr int kCopyThreads = 16;                // more gain nothing: memory is the limit
 constexpr std::uint64_t kWorthAFile = 4 << 20;  // smaller models gain nothing that anybody would see
 
 // Calls f for the matrix of every linear layer.
@@ -101,16 +108,25 @@ std::string key_of(const Weights& weights, const Plan& plan, const std::string& 
   return key + fmt::format("{} weights {}\n", plan.places.size(), sha256_of(weights_text));
 }
 
-void release(std::span<std::byte> bytes) { ::madvise(bytes.data(), bytes.size(), MADV_DONTNEED); }
+// `mapped`: pages of a file's mapping are given back once written.
+enum class Target { kMemory, kMappedFile };
 
-void pack_all(const Plan& plan, const Weights& weights, kernels::Backend& backend, std::span<std::byte> out) {
+void pack_all(const Plan& plan, const Weights& weights, kernels::Backend& backend, Target target, std::span<std::byte> out) {
   for (const Place& place : plan.places) {
     const auto part = out.subspan(place.offset, place.bytes);
     backend.pack(*place.weight, part);
-    release(part);
+    if (target == Target::kMappedFile) ::madvise(part.data(), part.size(), MADV_DONTNEED);
     std::uint64_t offset = 0;
     if (const MappedFile* file = file_of(weights, *place.weight, offset)) file->release(offset, place.weight->view.bytes.size());
   }
+}
+
+// Memory with large pages, when this machine has them and room to spare for it; else none.
+HugeMemory memory_for(const Plan& plan, HugePages wish) {
+  constexpr std::uint64_t kSpare = 256 << 20;
+  if (wish == HugePages::kOff) return {};
+  if (wish == HugePages::kAuto && (!huge_pages_allowed() || available_memory().value_or(UINT64_MAX) < plan.total + kSpare)) return {};
+  return allocate_huge(plan.total);
 }
 
 std::filesystem::path default_folder() {
@@ -119,34 +135,81 @@ std::filesystem::path default_folder() {
   return home && *home ? std::filesystem::path(home) / ".cache/weir/weights" : std::filesystem::path();
 }
 
+// Where this model's packed weights are kept between starts.
+struct Cache {
+  CacheFile::Options options;
+  std::string key;
+};
+
+std::optional<Cache> find_cache(const Model& model, const Plan& plan, const std::string& layout, const WeightCacheOptions& options,
+                                WeightCacheReport& report) {
+  if (!options.enabled) return std::nullopt;
+  Cache cache{{.folder = options.folder.empty() ? default_folder() : options.folder, .limit_bytes = options.limit_bytes},
+              key_of(model.weights(), plan, layout)};
+  if (!cache.key.empty() && !cache.options.folder.empty()) return cache;
+  report.note = "the weight cache is off: the model's file or the home folder cannot be found by name";
+  return std::nullopt;
+}
+
+// Packed weights, wherever they lie; no owner: nowhere.
+struct Packed {
+  const std::byte* data = nullptr;
+  std::shared_ptr<const void> owner = {};
+};
+
+// Runs `pack` unless the cache has what it would make.
+Packed into_memory(const HugeMemory& memory, const std::optional<Cache>& cache, const std::function<void(std::span<std::byte>)>& pack,
+                   ThreadPool& pool, WeightCacheReport& report) {
+  const Packed packed{memory.bytes.data(), memory.owner};
+  if (cache) {
+    const Status found = CacheFile::copy_into(cache->options, cache->key, memory.bytes, pool);
+    if (found) return packed;
+    if (found.error().code != ErrorCode::kNotFound) report.note = fmt::format("weights are packed again: {}", found.error().message);
+  }
+  pack(memory.bytes);
+  report.made = true;
+  if (!cache) return packed;
+  if (const Status kept = CacheFile::store(cache->options, cache->key, memory.bytes, pool); !kept)
+    report.note = fmt::format("the weight cache is off, each start packs anew: {}", kept.error().message);
+  return packed;
+}
+
+Packed into_file(const Cache& cache, std::uint64_t bytes, const std::function<void(std::span<std::byte>)>& pack, ThreadPool& pool,
+                 WeightCacheReport& report) {
+  auto found = CacheFile::open(cache.options, cache.key, bytes, pool);
+  if (!found) {
+    if (found.error().code != ErrorCode::kNotFound) report.note = fmt::format("weights are packed again: {}", found.error().message);
+    found = CacheFile::create(cache.options, cache.key, bytes, pack, pool);
+    report.made = found.has_value();
+  }
+  if (found) return {found->data().data(), found->owner()};
+  report.note = fmt::format("the weight cache is off: {}", found.error().message);
+  return {};
+}
+
 }  // namespace
 
 WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& options) {
   WeightCacheReport report;
-  if (!options.enabled) return report;
   const TimePoint start = steady_clock().now();
   const Plan plan = make_plan(model.weights_, *model.backend_);
   if (plan.total < kWorthAFile) return report;
-  const CacheFile::Options where{.folder = options.folder.empty() ? default_folder() : options.folder, .limit_bytes = options.limit_bytes};
-  const std::string key = key_of(model.weights_, plan, model.backend_->packed_layout());
-  if (key.empty() || where.folder.empty()) {
-    report.note = "the weight cache is off: the model's file or the home folder cannot be found by name";
-    return report;
+  const auto cache = find_cache(model, plan, model.backend_->packed_layout(), options, report);
+  ThreadPool pool(std::min(usable_processors(), kCopyThreads));
+  const HugeMemory memory = memory_for(plan, options.huge_pages);
+  const auto pack_to = [&](Target target) {
+    return [&, target](std::span<std::byte> out) { pack_all(plan, model.weights_, *model.backend_, target, out); };
+  };
+  Packed packed;
+  if (memory) {
+    packed = into_memory(memory, cache, pack_to(Target::kMemory), pool, report);
+  } else if (cache) {
+    packed = into_file(*cache, plan.total, pack_to(Target::kMappedFile), pool, report);
   }
-  auto cache = CacheFile::open(where, key, plan.total);
-  if (!cache) {
-    auto made =
-        CacheFile::create(where, key, plan.total, [&](std::span<std::byte> out) { pack_all(plan, model.weights_, *model.backend_, out); });
-    if (!made) {
-      report.note = fmt::format("the weight cache is off: {}", made.error().message);
-      return report;
-    }
-    report.made = true;
-    cache = std::move(*made);
-  }
+  if (!packed.owner) return report;
   for (const auto* list : {&plan.places, &plan.shared})
-    for (const Place& place : *list) place.weight->packed = cache->data().data() + place.offset;
-  model.weights_.owners.push_back(cache->owner());
+    for (const Place& place : *list) place.weight->packed = packed.data + place.offset;
+  model.weights_.owners.push_back(packed.owner);
   report.bytes = plan.total;
   report.seconds = to_seconds(steady_clock().now() - start);
   return report;
@@ -154,6 +217,10 @@ WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& 
 
 WeightCacheOptions weight_cache_from_environment() {
   WeightCacheOptions options;
+  if (const char* huge = std::getenv("WEIR_HUGE_PAGES"))
+    options.huge_pages = std::string_view(huge) == "off"  ? HugePages::kOff
+                         : std::string_view(huge) == "on" ? HugePages::kOn
+                                                          : HugePages::kAuto;
   const char* value = std::getenv("WEIR_WEIGHT_CACHE");
   if (!value || !*value) return options;
   options.enabled = std::string_view(value) != "off";
