@@ -26,7 +26,8 @@ LAYERS: dict[str, set[str]] = {
     "engine": {"model", "tokenizer", "text", "sampling", "kvcache"},
     "store": {"formats"},
     "eval": {"engine"},
-    "apps": {"eval", "store"},
+    "bench": {"engine"},
+    "apps": {"eval", "bench", "store"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z0-9_]+)/([^"]+)"', re.M)

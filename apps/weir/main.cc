@@ -69,6 +69,7 @@ int run(int argc, char** argv) {
   weir::cli::add_rm(app, exit_status);
   weir::cli::add_tokenize(app, exit_status);
   weir::cli::add_eval(app, exit_status);
+  weir::cli::add_bench(app, exit_status);
 
   auto arguments = arguments_of(argc, argv);
   if (!names_a_verb(app, arguments)) return weir::cli::kExitUsage;

@@ -12,15 +12,17 @@ namespace weir::model {
 namespace {
 
 // Adds up what lies in the files, each place once: a tied head or a view of a fused weight is not counted twice.
-class ByteCounter {
+class WeightCounter {
  public:
   void add(const kernels::Weight& w) {
-    if (seen_.insert(w.view.bytes.data()).second) bytes_ += w.view.bytes.size();
+    if (!seen_.insert(w.view.bytes.data()).second) return;
+    totals_.bytes += w.view.bytes.size();
+    totals_.elements[w.view.type] += static_cast<std::uint64_t>(w.out() * w.in());
   }
   void add(const std::vector<kernels::Weight>& ws) {
     for (const kernels::Weight& w : ws) add(w);
   }
-  void add(const Vector& v) { bytes_ += v.size() * sizeof(float); }
+  void add(const Vector& v) { totals_.bytes += v.size() * sizeof(float); }
   void add(const NormWeights& n) {
     add(n.weight);
     add(n.bias);
@@ -39,29 +41,29 @@ class ByteCounter {
   void add_all(const Parts&... parts) {
     (add(parts), ...);
   }
-  std::uint64_t bytes() const { return bytes_; }
+  const WeightTotals& totals() const { return totals_; }
 
  private:
   std::set<const std::byte*> seen_;
-  std::uint64_t bytes_ = 0;
+  WeightTotals totals_;
 };
 
-std::uint64_t always_read(const Weights& weights) {
-  ByteCounter c;
+WeightTotals always_read(const Weights& weights) {
+  WeightCounter c;
   c.add_all(weights.embedding_norm, weights.final_norm, weights.head);
   for (const LayerWeights& l : weights.layers) {
     c.add_all(l.mixer_norm, l.post_mixer_norm, l.ffn_norm, l.post_ffn_norm, l.after_mixer, l.after_ffn, l.attention, l.latent, l.recurrent,
               l.ffn, l.experts.router, l.experts.router_correction, l.experts.shared, l.experts.shared_gate);
   }
-  return c.bytes();
+  return c.totals();
 }
 
-std::uint64_t of_experts(const Weights& weights) {
-  ByteCounter c;
+WeightTotals of_experts(const Weights& weights) {
+  WeightCounter c;
   for (const LayerWeights& l : weights.layers) {
     for (const FfnWeights& expert : l.experts.experts) c.add(expert);
   }
-  return c.bytes();
+  return c.totals();
 }
 
 }  // namespace
@@ -70,11 +72,15 @@ Model::Model(Traits traits, Weights weights, std::shared_ptr<kernels::Backend> b
     : traits_(std::move(traits)), weights_(std::move(weights)), backend_(std::move(backend)), scratch_(std::make_unique<Scratch>()) {}
 Model::~Model() = default;
 
-std::uint64_t Model::weight_bytes() const { return always_read(weights_) + of_experts(weights_); }
+WeightTotals Model::always_read_weights() const { return always_read(weights_); }
+
+WeightTotals Model::expert_weights() const { return of_experts(weights_); }
+
+std::uint64_t Model::weight_bytes() const { return always_read(weights_).bytes + of_experts(weights_).bytes; }
 
 std::uint64_t Model::active_weight_bytes() const {
   const auto experts = static_cast<std::uint64_t>(std::max(1, traits_.experts.experts));
-  return always_read(weights_) + of_experts(weights_) / experts * static_cast<std::uint64_t>(traits_.experts.router.top_k);
+  return always_read(weights_).bytes + of_experts(weights_).bytes / experts * static_cast<std::uint64_t>(traits_.experts.router.top_k);
 }
 
 Status Model::pool(kernels::ConstMatrix states, kernels::Matrix out) {

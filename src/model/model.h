@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "base/result.h"
@@ -20,6 +21,12 @@ struct Batch {
   std::span<const kernels::SequenceSlice> slices;
   std::span<const std::int32_t> output_rows;  // rows whose logits (encoders: hidden states) are wanted, ascending
   std::span<const std::int32_t> token_types;  // BERT; empty = 0
+};
+
+// What lies in some of a model's weights, each place in its files counted once.
+struct WeightTotals {
+  std::uint64_t bytes = 0;
+  std::map<DType, std::uint64_t> elements = {};  // of the matrices: as many multiply-adds a row takes
 };
 
 struct WeightCacheOptions;
@@ -54,6 +61,8 @@ class Model {
   std::uint64_t weight_bytes() const;         // all weights once: what a decode step reads of a dense model. Embedding
                                               // tables count only when they are the head too: a step reads a row of them
   std::uint64_t active_weight_bytes() const;  // the same with only top_k experts counted
+  WeightTotals always_read_weights() const;   // by any row, the head included
+  WeightTotals expert_weights() const;        // all experts; a row reads top_k of them
 
  private:
   friend WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& options);  // weight_cache.h

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs below `weir bench`.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace weir::cli {
+
+void add_bench_engine(CLI::App& bench, int& exit_status);
+
+// Writes an object and a line break to a file, replacing it at once, or for "-" to standard output.
+Status write_json(const std::string& target, const json::Object& object);
+
+}  // namespace weir::cli

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// weir bench engine: prefill and decode speed of a model, by batch size, with shares of the machine's limits.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/file_io.h"
+#include "base/log.h"
+#include "base/system_memory.h"
+#include "base/units.h"
+#include "bench.h"
+#include "bench/engine_speed.h"
+#include "bench/machine.h"
+#include "engine/generation.h"
+#include "model_options.h"
+#include "verbs.h"
+
+namespace weir::cli {
+namespace {
+
+struct EngineVerb {
+  ModelOptions model;
+  bench::EngineSpeedOptions options;
+  std::string kv_type = "f32", json;
+};
+
+// What the run was made with: the same for every result of it.
+struct Setting {
+  bench::Machine machine = bench::describe_machine();
+  std::string date = bench::utc_now();
+  int threads = 1;
+  double load_s = 0;
+};
+
+std::uint64_t file_bytes(const engine::LoadedModel& loaded) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : loaded.model->weights().files) bytes += file->bytes().size();
+  return bytes;
+}
+
+json::Object to_json(const Setting& setting, const engine::LoadedModel& loaded, const EngineVerb& verb, const bench::Limits& limits,
+                     const std::vector<bench::EngineCase>& cases) {
+  json::Array results;
+  for (const bench::EngineCase& c : cases) results.push_back(bench::to_json(c, limits));
+  const ProcessMemory memory = process_memory();
+  return {{"weir", WEIR_VERSION},
+          {"date", setting.date},
+          {"machine", bench::to_json(setting.machine)},
+          {"cpu", setting.machine.cpu},
+          {"isa", loaded.backend->description()},
+          {"threads", setting.threads},
+          {"model", loaded.path.string()},
+          {"file_bytes", file_bytes(loaded)},
+          {"kv_type", verb.kv_type},
+          {"activations", verb.model.activations},
+          {"runs", verb.options.runs},
+          {"load_s", setting.load_s},
+          {"resident_bytes", memory.resident},
+          {"peak_resident_bytes", memory.peak},
+          {"limits", bench::to_json(limits)},
+          {"results", std::move(results)}};
+}
+
+void print_case(std::FILE* to, const bench::EngineCase& c, const bench::Limits& limits) {
+  const Spread prefill = c.prefill_tokens_per_s(), decode = c.decode_tokens_per_s();
+  const auto best_prefill = bench::best_time(c.prefill_work, limits), best_step = bench::best_time(c.step_work, limits);
+  const double prefill_share = best_prefill.seconds * prefill.median / static_cast<double>(c.prefilled_tokens());
+  const double step_share = best_step.seconds * decode.median / c.batch;
+  fmt::print(to, "{:>5}  {:>9.1f} {:>17} {:>4.0f} % {:<6}  {:>9.1f} {:>17} {:>4.0f} % {:<6}  {:>9}\n", c.batch, prefill.median,
+             fmt::format("{:.1f}..{:.1f}", prefill.min, prefill.max), 100 * prefill_share, best_prefill.bound, decode.median,
+             fmt::format("{:.1f}..{:.1f}", decode.min, decode.max), 100 * step_share, best_step.bound,
+             format_bytes(static_cast<std::uint64_t>(c.step_work.bytes)));
+  std::fflush(to);
+}
+
+void print_header(std::FILE* to, const Setting& setting, const engine::LoadedModel& loaded, const EngineVerb& verb,
+                  const bench::Limits& limits) {
+  fmt::print(to, "{} ({}), {}\n{}; loaded in {}\n", log::printable(loaded.path.filename().string()), format_bytes(file_bytes(loaded)),
+             loaded.backend->description(), setting.machine.cpu, format_duration(setting.load_s));
+  fmt::print(to, "limits now, {} threads: read {:.1f} GB/s ({}, {})", limits.threads, limits.read.per_s * 1e-9,
+             format_bytes(limits.working_set), limits.read.by);
+  for (const auto& [arithmetic, roof] : limits.arithmetic)
+    fmt::print(to, ", {} {:.0f} Gop/s", kernels::arithmetic_name(arithmetic), roof.per_s * 1e-9);
+  fmt::print(to, "\nprompt {}, generate {}, depth {}, median of {} (min..max), share of the limit and what bounds it\n\n",
+             verb.options.prompt, verb.options.generate, verb.options.depth, verb.options.runs);
+  fmt::print(to, "{:>5}  {:>9} {:>17} {:>13}  {:>9} {:>17} {:>13}  {:>9}\n", "batch", "prefill", "tokens/s", "share", "decode",
+             "tokens/s, total", "share", "read/step");
+}
+
+Status run(EngineVerb& verb) {
+  catch_interrupts();
+  WEIR_ASSIGN(verb.options.kv_type, engine::parse_kv_type(verb.kv_type));
+  verb.options.activations = cpu_options(verb.model).activations;
+  Setting setting;
+  setting.threads = verb.model.threads > 0 ? verb.model.threads : usable_processors();
+  const TimePoint start = steady_clock().now();
+  WEIR_ASSIGN(engine::LoadedModel loaded, pull_and_load(verb.model));
+  setting.load_s = to_seconds(steady_clock().now() - start);
+  WEIR_TRY(bench::check_options(loaded, verb.options));
+
+  const std::uint64_t working_set = loaded.model->active_weight_bytes();
+  WEIR_ASSIGN(bench::Limits limits, bench::measure_limits(setting.threads, working_set));
+  std::FILE* table = verb.json == "-" ? stderr : stdout;
+  print_header(table, setting, loaded, verb, limits);
+  std::vector<bench::EngineCase> cases;
+  for (const std::int32_t batch : verb.options.batches) {
+    WEIR_ASSIGN(auto result, bench::measure_engine(loaded, verb.options, batch, limits, [] { return !interrupted(); }));
+    print_case(table, result, limits);
+    cases.push_back(std::move(result));
+  }
+  if (verb.json.empty()) return {};
+  WEIR_ASSIGN(const bench::Limits after, bench::measure_limits(setting.threads, working_set));
+  bench::merge_limits(limits, after);
+  return write_json(verb.json, to_json(setting, loaded, verb, limits, cases));
+}
+
+}  // namespace
+
+void add_bench_engine(CLI::App& bench, int& exit_status) {
+  auto verb = std::make_shared<EngineVerb>();
+  bench::EngineSpeedOptions& o = verb->options;
+  CLI::App* app = bench.add_subcommand("engine", "Prefill and decode speed of a model, by batch size, without a server");
+  add_model_options(*app, verb->model);
+  app->add_option("--prompt", o.prompt, "Tokens of each sequence's prompt")->check(CLI::Range(1, 1 << 30))->capture_default_str();
+  app->add_option("--generate", o.generate, "Decode steps, one token of each sequence in each")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  app->add_option("--batch", o.batches, "Sequences at once; several sizes separated by commas")->delimiter(',')->capture_default_str();
+  app->add_option("--depth", o.depth, "Tokens in each sequence before the prompt; not timed")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  app->add_option("--runs", o.runs, "Timed runs, after a warm-up; the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
+  app->add_option("--chunk", o.chunk, "Rows of a prefill step at most")->check(CLI::Range(1, 65536))->capture_default_str();
+  app->add_option("--kv-type", verb->kv_type, "Element type of the KV cache: f32, f16 or bf16")->capture_default_str();
+  app->add_option("--seed", o.seed, "Of the random prompts")->capture_default_str();
+  app->add_option("--json", verb->json, "Also write JSON to this file; '-' is standard output, the table then goes to standard error");
+  app->footer(
+      "Prompts are random tokens, choices are greedy and end-of-text does not end a sequence. Shares are of what the machine\n"
+      "could do at most, measured in the same run: docs/benchmarking.md says how.\n"
+      "Examples:\n"
+      "  weir bench engine smollm2                                       batches of 1, 8, 16 and 32\n"
+      "  weir bench engine model.gguf --batch 1 --prompt 512 --generate 128 --json -\n"
+      "  weir bench engine model.gguf --batch 1 --depth 4096 --prompt 512\n");
+  app->callback([verb, &exit_status] {
+    if (auto status = run(*verb); !status) exit_status = interrupted() ? kExitInterrupted : report_error(status.error());
+  });
+}
+
+Status write_json(const std::string& target, const json::Object& object) {
+  const std::string text = boost::json::serialize(object) + "\n";
+  if (target != "-") return write_file_atomically(target, text);
+  fmt::print("{}", text);
+  return {};
+}
+
+}  // namespace weir::cli

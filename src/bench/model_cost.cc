@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/model_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/sequence_memory.h"
+
+namespace weir::bench {
+
+ModelCost::ModelCost(const model::Model& model, DType kv_type, kernels::Activations activations, const Limits& limits)
+    : always_(model.always_read_weights()), experts_(model.expert_weights()) {
+  const model::Traits& traits = model.traits();
+  if (const auto& head = model.weights().head.weight) head_[head->view.type] = static_cast<std::uint64_t>(head->out() * head->in());
+  if (traits.experts.experts > 0) chosen_ = static_cast<double>(traits.experts.router.top_k) / traits.experts.experts;
+  state_bytes_ = static_cast<double>(model::SequenceMemory::bytes_per_state(traits));
+  for (const model::LayerTraits& layer : traits.layers) {
+    model::Traits alone = traits;
+    alone.layers = {layer};
+    windows_.push_back({static_cast<double>(layer.window), static_cast<double>(model::SequenceMemory::bytes_per_token(alone, kv_type))});
+  }
+  for (const auto* part : {&always_.elements, &experts_.elements})
+    for (const auto& [type, count] : *part) arithmetic_[type] = arithmetic_for(type, activations, limits);
+}
+
+double ModelCost::weight_bytes(std::int64_t rows) const {
+  const double touched = 1 - std::pow(1 - chosen_, static_cast<double>(rows));
+  return static_cast<double>(always_.bytes) + touched * static_cast<double>(experts_.bytes);
+}
+
+double ModelCost::context_bytes(double context) const {
+  double bytes = state_bytes_;
+  for (const Window& window : windows_) bytes += window.bytes * (window.positions > 0 ? std::min(window.positions, context) : context);
+  return bytes;
+}
+
+Work ModelCost::step(std::int64_t rows, std::int64_t outputs) const {
+  Work work;
+  work.bytes = weight_bytes(rows);
+  const auto add = [&](const std::map<DType, std::uint64_t>& elements, double times) {
+    for (const auto& [type, count] : elements) work.ops[arithmetic_.at(type)] += 2 * times * static_cast<double>(count);
+  };
+  add(always_.elements, static_cast<double>(rows));
+  add(head_, static_cast<double>(outputs - rows));
+  add(experts_.elements, static_cast<double>(rows) * chosen_);
+  return work;
+}
+
+}  // namespace weir::bench

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each loop is compiled for its own instruction set by a target attribute and only called where the processor has it (CPUID), the
+// system saves its registers (XCR0) and, for tiles, permits them.
+#include "kernels/limits/multiply_add_x86.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "kernels/cpu_features.h"
+#endif
+
+namespace weir::kernels {
+
+#if defined(__x86_64__)
+namespace {
+
+// Defines NAME(steps): twelve sums in registers, each step adds x · x to all. The empty assembly keeps each in its register
+// and the compiler from folding the loop. A macro, since the intrinsics must be expanded in a function with the target.
+#define WEIR_MULTIPLY_ADD_LOOP(NAME, TARGET, VECTOR, ZERO, ONES, STEP)                            \
+  __attribute__((target(TARGET))) std::uint64_t NAME(std::int64_t steps) {                        \
+    const auto x = ONES;                                                                          \
+    VECTOR a = ZERO, b = a, c = a, d = a, e = a, f = a, g = a, h = a, i = a, j = a, k = a, l = a; \
+    for (std::int64_t n = 0; n < steps; ++n) {                                                    \
+      a = STEP(a), b = STEP(b), c = STEP(c), d = STEP(d), e = STEP(e), f = STEP(f);               \
+      g = STEP(g), h = STEP(h), i = STEP(i), j = STEP(j), k = STEP(k), l = STEP(l);               \
+      __asm__ volatile("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e), "+v"(f));                \
+      __asm__ volatile("" : "+v"(g), "+v"(h), "+v"(i), "+v"(j), "+v"(k), "+v"(l));                \
+    }                                                                                             \
+    std::uint64_t word = 0;                                                                       \
+    std::memcpy(&word, &a, sizeof word);                                                          \
+    return word;                                                                                  \
+  }
+
+constexpr int kSums = 12;
+
+#define WEIR_STEP(sum) _mm256_fmadd_ps(x, x, sum)
+WEIR_MULTIPLY_ADD_LOOP(f32_256, "avx2,fma", __m256, _mm256_setzero_ps(), _mm256_set1_ps(1), WEIR_STEP)
+#undef WEIR_STEP
+#define WEIR_STEP(sum) _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(x, sum), x))
+WEIR_MULTIPLY_ADD_LOOP(int8_256, "avx2,fma", __m256i, _mm256_setzero_si256(), _mm256_set1_epi8(1), WEIR_STEP)
+#undef WEIR_STEP
+#define WEIR_STEP(sum) _mm256_dpbusd_avx_epi32(sum, x, x)
+WEIR_MULTIPLY_ADD_LOOP(int8_vnni_256, "avx2,avxvnni", __m256i, _mm256_setzero_si256(), _mm256_set1_epi8(1), WEIR_STEP)
+#undef WEIR_STEP
+#define WEIR_STEP(sum) _mm512_fmadd_ps(x, x, sum)
+WEIR_MULTIPLY_ADD_LOOP(f32_512, "avx512f", __m512, _mm512_setzero_ps(), _mm512_set1_ps(1), WEIR_STEP)
+#undef WEIR_STEP
+#define WEIR_STEP(sum) _mm512_dpbusd_epi32(sum, x, x)
+WEIR_MULTIPLY_ADD_LOOP(int8_512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(), _mm512_set1_epi8(1), WEIR_STEP)
+#undef WEIR_STEP
+#define WEIR_STEP(sum) _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)x)
+WEIR_MULTIPLY_ADD_LOOP(bf16_512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps(), _mm512_set1_epi16(0x3f80), WEIR_STEP)
+#undef WEIR_STEP
+#define WEIR_STEP(sum) _mm512_fmadd_ph(x, x, sum)
+WEIR_MULTIPLY_ADD_LOOP(f16_512, "avx512f,avx512bw,avx512vl,avx512fp16", __m512h, _mm512_setzero_ph(),
+                       _mm512_castsi512_ph(_mm512_set1_epi16(0x3c00)), WEIR_STEP)
+#undef WEIR_STEP
+#undef WEIR_MULTIPLY_ADD_LOOP
+
+// Tiles of 16 rows of 64 bytes: four sums, two left and two right operands.
+struct alignas(64) TileShape {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+__attribute__((target("amx-tile"))) inline void zero_tiles() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  _tile_zero(6);
+  _tile_zero(7);
+}
+
+__attribute__((target("amx-tile,amx-int8"))) std::uint64_t amx_int8(std::int64_t steps) {
+  const TileShape shape;
+  _tile_loadconfig(&shape);
+  zero_tiles();
+  for (std::int64_t n = 0; n < steps; ++n) {
+    _tile_dpbusd(0, 4, 6);
+    _tile_dpbusd(1, 4, 7);
+    _tile_dpbusd(2, 5, 6);
+    _tile_dpbusd(3, 5, 7);
+  }
+  _tile_release();
+  return 0;
+}
+
+__attribute__((target("amx-tile,amx-bf16"))) std::uint64_t amx_bf16(std::int64_t steps) {
+  const TileShape shape;
+  _tile_loadconfig(&shape);
+  zero_tiles();
+  for (std::int64_t n = 0; n < steps; ++n) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_release();
+  return 0;
+}
+
+struct Features {
+  bool avx2 = false, avx_vnni = false, avx512_vnni = false, bf16 = false, f16 = false, tiles_int8 = false, tiles_bf16 = false;
+};
+
+bool tiles_permitted() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+Features detect() {
+  Features f{.avx2 = cpu_features().avx2, .avx512_vnni = cpu_features().avx512_vnni};
+  unsigned a = 0, b = 0, c = 0, d = 0, most = 0, unused = 0;
+  if (!f.avx2 || !__get_cpuid_count(7, 0, &most, &b, &c, &d)) return f;
+  const bool f16 = d >> 23 & 1, tile = d >> 24 & 1, tile_int8 = d >> 25 & 1, tile_bf16 = d >> 22 & 1;
+  f.f16 = f.avx512_vnni && f16;
+  if (most >= 1 && __get_cpuid_count(7, 1, &a, &b, &unused, &unused)) {
+    f.avx_vnni = a >> 4 & 1;
+    f.bf16 = f.avx512_vnni && (a >> 5 & 1);
+  }
+  const bool tiles = tile && tiles_permitted();
+  f.tiles_int8 = tiles && tile_int8;
+  f.tiles_bf16 = tiles && tile_bf16;
+  return f;
+}
+
+}  // namespace
+
+void add_x86_loops(std::vector<MultiplyAddLoop>& loops) {
+  const Features f = detect();
+  constexpr double kTileOps = 4.0 * 2 * 16 * 16;
+  const MultiplyAddLoop all[] = {
+      {"fp32 fma, 256 bit", Arithmetic::kF32, kSums * 16, f.avx2, f32_256},
+      {"fp32 fma, 512 bit", Arithmetic::kF32, kSums * 32, f.avx512_vnni, f32_512},
+      {"fp16 fma, 512 bit", Arithmetic::kF16, kSums * 64, f.f16, f16_512},
+      {"bf16 vdpbf16ps, 512 bit", Arithmetic::kBF16, kSums * 64, f.bf16, bf16_512},
+      {"bf16 tiles", Arithmetic::kBF16, kTileOps * 32, f.tiles_bf16, amx_bf16},
+      {"int8 vpmaddubsw, 256 bit", Arithmetic::kInt8, kSums * 64, f.avx2, int8_256},
+      {"int8 vpdpbusd, 256 bit", Arithmetic::kInt8, kSums * 64, f.avx_vnni, int8_vnni_256},
+      {"int8 vpdpbusd, 512 bit", Arithmetic::kInt8, kSums * 128, f.avx512_vnni, int8_512},
+      {"int8 tiles", Arithmetic::kInt8, kTileOps * 64, f.tiles_int8, amx_int8},
+  };
+  loops.insert(loops.end(), std::begin(all), std::end(all));
+}
+#else
+void add_x86_loops(std::vector<MultiplyAddLoop>&) {}
+#endif
+
+}  // namespace weir::kernels
