@@ -10,10 +10,12 @@
 #include "base/system_memory.h"
 #include "base/units.h"
 #include "bench.h"
+#include "bench/cold_start.h"
 #include "bench/engine_speed.h"
 #include "bench/machine.h"
 #include "engine/generation.h"
 #include "model_options.h"
+#include "store/resolve.h"
 #include "verbs.h"
 
 namespace weir::cli {
@@ -23,6 +25,7 @@ struct EngineVerb {
   ModelOptions model;
   bench::EngineSpeedOptions options;
   std::string kv_type = "f32", json;
+  bool cold = false, first_token = false;
 };
 
 // What the run was made with: the same for every result of it.
@@ -88,7 +91,42 @@ void print_header(std::FILE* to, const Setting& setting, const engine::LoadedMod
              "tokens/s, total", "share", "read/step");
 }
 
+// What --cold starts: load, one token, one line.
+Status print_first_token(const EngineVerb& verb) {
+  const TimePoint start = steady_clock().now();
+  WEIR_ASSIGN(engine::LoadedModel loaded, load(verb.model));
+  WEIR_ASSIGN(const json::Object line, bench::take_first_token(loaded, to_seconds(steady_clock().now() - start), verb.options.seed));
+  return write_json("-", line);
+}
+
+Status run_cold(const EngineVerb& verb) {
+  WEIR_ASSIGN(const std::filesystem::path path, store::resolve(verb.model.model));
+  std::vector<std::string> command = {"/proc/self/exe", "bench", "engine", path.string(), "--first-token"};
+  command.push_back(fmt::format("--threads={}", verb.model.threads));
+  command.push_back("--activations=" + verb.model.activations);
+  if (!verb.model.isa.empty()) command.push_back("--isa=" + verb.model.isa);
+  WEIR_ASSIGN(const auto runs, bench::measure_cold_starts(command, verb.options.runs));
+  const json::Object cold = bench::to_json(runs);
+  WEIR_ASSIGN(const double first, json::get_double(cold, "first_token_s"));
+  WEIR_ASSIGN(const double resident, json::get_double(cold, "peak_resident_bytes"));
+  fmt::print(verb.json == "-" ? stderr : stdout, "{}: process start to first token of a {}-token prompt {}, peak resident memory {}\n",
+             log::printable(path.filename().string()), bench::kColdPrompt, format_duration(first),
+             format_bytes(static_cast<std::uint64_t>(resident)));
+  if (verb.json.empty()) return {};
+  const bench::Machine machine = bench::describe_machine();
+  return write_json(verb.json, {{"weir", WEIR_VERSION},
+                                {"date", bench::utc_now()},
+                                {"machine", bench::to_json(machine)},
+                                {"cpu", machine.cpu},
+                                {"threads", verb.model.threads > 0 ? verb.model.threads : usable_processors()},
+                                {"model", path.string()},
+                                {"cold", cold},
+                                {"results", json::Array()}});
+}
+
 Status run(EngineVerb& verb) {
+  if (verb.first_token) return print_first_token(verb);
+  if (verb.cold) return run_cold(verb);
   catch_interrupts();
   WEIR_ASSIGN(verb.options.kv_type, engine::parse_kv_type(verb.kv_type));
   verb.options.activations = cpu_options(verb.model).activations;
@@ -134,6 +172,8 @@ void add_bench_engine(CLI::App& bench, int& exit_status) {
   app->add_option("--chunk", o.chunk, "Rows of a prefill step at most")->check(CLI::Range(1, 65536))->capture_default_str();
   app->add_option("--kv-type", verb->kv_type, "Element type of the KV cache: f32, f16 or bf16")->capture_default_str();
   app->add_option("--seed", o.seed, "Of the random prompts")->capture_default_str();
+  app->add_flag("--cold", verb->cold, "Only time fresh processes: from their start to the first token of a 16-token prompt");
+  app->add_flag("--first-token", verb->first_token, "What --cold starts: load, choose one token, print a line of JSON")->group("");
   app->add_option("--json", verb->json, "Also write JSON to this file; '-' is standard output, the table then goes to standard error");
   app->footer(
       "Prompts are random tokens, choices are greedy and end-of-text does not end a sequence. Shares are of what the machine\n"
@@ -141,7 +181,8 @@ void add_bench_engine(CLI::App& bench, int& exit_status) {
       "Examples:\n"
       "  weir bench engine smollm2                                       batches of 1, 8, 16 and 32\n"
       "  weir bench engine model.gguf --batch 1 --prompt 512 --generate 128 --json -\n"
-      "  weir bench engine model.gguf --batch 1 --depth 4096 --prompt 512\n");
+      "  weir bench engine model.gguf --batch 1 --depth 4096 --prompt 512\n"
+      "  weir bench engine model.gguf --cold\n");
   app->callback([verb, &exit_status] {
     if (auto status = run(*verb); !status) exit_status = interrupted() ? kExitInterrupted : report_error(status.error());
   });
