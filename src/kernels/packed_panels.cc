@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "kernels/pack_lines.h"
 #include "kernels/reference/half.h"
 #include "kernels/reference/kernels.h"
 #include "tensor/block_formats.h"
@@ -34,26 +35,13 @@ std::int64_t group_bytes(DType type, PackedScales scales) {
   return groups * kPanelOuts * (scales == PackedScales::kSuperAndMin ? 2 : 1);
 }
 
-// The stored form of a q: codebook types keep the index.
-std::uint8_t stored_value(DType type, std::uint8_t q) {
-  const bool iq4 = type == DType::kIQ4_NL || type == DType::kIQ4_XS;
-  if (!iq4 && type != DType::kMXFP4) return q;
-  for (int i = 0; i < 16; ++i)
-    if ((iq4 ? kIQ4Values[i] + 128 : kMXFP4Values[i] + 16) == q) return static_cast<std::uint8_t>(i);
-  WEIR_CHECK(false, "{} is no value of {}", q, dtype_name(type));
-}
-
 std::uint8_t expanded_value(DType type, int stored) {
   if (type == DType::kIQ4_NL || type == DType::kIQ4_XS) return static_cast<std::uint8_t>(kIQ4Values[stored] + 128);
   if (type == DType::kMXFP4) return static_cast<std::uint8_t>(kMXFP4Values[stored] + 16);
   return static_cast<std::uint8_t>(stored);
 }
 
-// Puts `bits` low bits of `value` as value `v` of quad `q` into a run's block.
-void put(std::byte* run, int bits, int q, int v, int value) {
-  std::byte& byte = run[(q % bits) * kLine + v];
-  byte |= static_cast<std::byte>(static_cast<unsigned>(value) << (bits * (q / bits)));
-}
+// Value `v` of quad `q` of a run's block.
 int get(const std::byte* run, int bits, int q, int v) {
   return static_cast<int>(run[(q % bits) * kLine + v]) >> (bits * (q / bits)) & ((1 << bits) - 1);
 }
@@ -193,19 +181,13 @@ void pack_panel(const TensorView& view, std::int64_t first_out, std::byte* out) 
   const DTypeInfo& info = dtype_info(type);
   const PackedPanelShape shape = packed_panel_shape(type, view.cols());
   std::memset(out, 0, static_cast<std::size_t>(shape.bytes));
-  UnpackedBlock unpacked;
+  const std::int64_t lines = info.block_size / kBlockInputs * kLine;  // of a block, at one bit a value
   for (int o = 0; o < kPanelOuts; ++o) {
     const std::byte* row = view.bytes.data() + std::min(first_out + o, view.rows() - 1) * view.bytes_per_row();
     for (std::int64_t b = 0; b < view.cols() / info.block_size; ++b) {
       const std::byte* block = row + b * info.block_bytes;
       pack_scales(type, block, {out + shape.scales + b * shape.half_bytes, out + shape.groups + b * shape.group_bytes, o});
-      unpack_block(type, block, unpacked);
-      for (int i = 0; i < info.block_size; ++i) {
-        const std::int64_t line_block = (b * info.block_size + i) / kBlockInputs * kLine;
-        const int quad = i % kBlockInputs / 4, v = o * 4 + i % 4, value = stored_value(type, unpacked.q[i]);
-        put(out + line_block * t.low_bits, t.low_bits, quad, v, value & ((1 << t.low_bits) - 1));
-        if (t.high_bits) put(out + shape.high + line_block * t.high_bits, t.high_bits, quad, v, value >> t.low_bits);
-      }
+      pack_block_lines(type, block, o, out + b * lines * t.low_bits, out + shape.high + b * lines * t.high_bits);
     }
   }
 }
