@@ -8,15 +8,16 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/attention_kernels.h"
 #include "kernels/backend.h"
 #include "kernels/plain_panels.h"
 #include "kernels/reference/unpack.h"
 
 namespace weir::kernels {
 
+struct PackedPanelShape;  // packed_panels.h
+
 inline constexpr int kPanelOuts = 16;   // outputs computed side by side, one per lane
-inline constexpr int kKvChunk = 32;     // positions of one step of the online softmax, aligned to absolute positions
-inline constexpr int kKvSegment = 512;  // positions whose partial results are combined in order; a multiple of the chunk
 
 // What tiles computed, into the output: out[r][o] = dots[r · kPanelOuts + o] + bias[o], or out += that.
 struct DotsTile {
@@ -36,11 +37,11 @@ inline constexpr float kSmallestBlock = 1e-30f;  // a block whose magnitudes are
 struct QuantizedRows {
   std::int64_t k = 0;
   std::int8_t* q = nullptr;
-  float* scale = nullptr;         // [k/32]
-  float* scaled_sum32 = nullptr;  // [k/32]: scale · sum of the block
-  float* scaled_sum16 = nullptr;  // [k/16]: scale · sum of the half block
-  std::int32_t* sum32 = nullptr;  // [k/32]
-  std::int32_t* sum16 = nullptr;  // [k/16]
+  float* scale = nullptr;               // [k/32]
+  float* scaled_sum32 = nullptr;        // [k/32]: scale · sum of the block
+  float* scaled_sum16 = nullptr;        // [k/16]: scale · sum of the half block
+  std::int32_t* minus_sum32 = nullptr;  // [k/32]: negative, as zero points want them
+  std::int32_t* minus_sum16 = nullptr;  // [k/16]
 };
 
 // A piece of kPanelOuts rows of a quantised weight, unpacked: outputs are lanes, four consecutive inputs of an output are
@@ -83,17 +84,18 @@ struct ResidualTile {
   std::int64_t acc_stride;
 };
 
-// One row times a piece of a packed panel (packed_panels.h): what expand_panel and panel_tile give, without the detour.
+// One row times a piece of packed panels (packed_panels.h): what expand_panel and panel_tile give, without the detour.
 struct PackedRow {
   DType type;
-  const std::byte* packed;
-  std::int64_t k;        // inputs of the packed panel
-  std::int64_t k_begin;  // first input, a multiple of 32
-  int count;             // inputs, a multiple of 32
+  const PackedPanelShape* shape;
+  const std::byte* packed;  // `count` panels, one after the other
+  int count;                // 1 to kPanelsTogether
+  std::int64_t k_begin;     // first input, a multiple of 32
+  int k;                    // inputs, a multiple of 32
   const QuantizedRows* x;
   std::int64_t row;
   std::int64_t x_begin;  // the input of x that meets k_begin
-  float* acc;            // [kPanelOuts], continues
+  float* acc;            // [count][kPanelOuts], continues
 };
 
 struct NormRow {
@@ -137,25 +139,6 @@ struct SsdStep {  // one head, one row of the state space scan; state [head_dim]
   float* out;
 };
 
-struct ValueTile {
-  const float* weights;  // [rows][kKvChunk]
-  const float* factors;  // [rows]
-  const int* begin;      // [rows]
-  const int* end;        // [rows]
-  int rows;
-  const float* values;  // [positions][dim], rows `stride` apart; the first is that of position `first` of the chunk
-  std::int64_t stride;
-  int first;
-  std::int64_t dim;
-  float* const* acc;  // [rows]
-};
-
-// Running state of one (row, head) of attention.
-struct SoftmaxState {
-  float max;
-  float sum;
-};
-
 struct KernelTable {
   const char* name;
 
@@ -190,13 +173,7 @@ struct KernelTable {
   void (*scale)(float factor, float softcap, std::int64_t n, float* x);
   void (*rope)(float* x, const float* cosines, const float* sines, std::int64_t half, bool pairs);
 
-  // Attention. Keys of a chunk are turned to [dim][kKvChunk] first: positions are lanes.
-  void (*load_keys)(DType type, const std::byte* keys, std::int64_t dim, int first, int count, float* transposed);
-  void (*scores)(const float* const* q, int rows, const float* transposed, std::int64_t dim, float* scores);  // [rows][kKvChunk]
-  // Scores [begin, end) of the chunk become weights, the others 0; returns the factor for what was summed before.
-  float (*softmax_chunk)(float* scores, int begin, int end, float scale, float softcap, SoftmaxState& state);
-  // acc[r] = acc[r] · factors[r] + sum over positions p in [begin[r], end[r]) of weights[r][p] · values[p - first].
-  void (*weigh_values)(const ValueTile& tile);
+  AttentionKernels attention;
 
   // Recurrent layers.
   void (*conv_row)(const ConvRow& row, const ConvParams& params);
@@ -205,7 +182,8 @@ struct KernelTable {
 };
 
 const KernelTable& reference_table();
-const KernelTable* avx2_table();    // null when built for another architecture
-const KernelTable* avx512_table();  // the same
+const KernelTable* avx2_table();         // null when built for another architecture
+const KernelTable* avx512_table();       // the same
+const KernelTable* avx512_bf16_table();  // the same
 
 }  // namespace weir::kernels

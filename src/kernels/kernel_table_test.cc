@@ -35,12 +35,12 @@ struct OwnedPanel {
 struct OwnedRows {
   OwnedRows(std::int64_t rows, std::int64_t k) {
     const auto n = static_cast<std::size_t>(rows * k);
-    q.resize(n), scale.resize(n / 32), sum32f.resize(n / 32), sum16f.resize(n / 16), sum32.resize(n / 32), sum16.resize(n / 16);
-    view = {k, q.data(), scale.data(), sum32f.data(), sum16f.data(), sum32.data(), sum16.data()};
+    q.resize(n), scale.resize(n / 32), sum32f.resize(n / 32), sum16f.resize(n / 16), minus_sum32.resize(n / 32), minus_sum16.resize(n / 16);
+    view = {k, q.data(), scale.data(), sum32f.data(), sum16f.data(), minus_sum32.data(), minus_sum16.data()};
   }
   std::vector<std::int8_t> q;
   Floats scale, sum32f, sum16f;
-  std::vector<std::int32_t> sum32, sum16;
+  std::vector<std::int32_t> minus_sum32, minus_sum16;
   QuantizedRows view;
 };
 
@@ -71,8 +71,8 @@ TEST_P(Tables, QuantizeRowsAsTheReferenceDoes) {
     table().quantize_row(x.data() + r * kCols, r, rows.view);
   }
   EXPECT_EQ(rows.q, expected.q);
-  EXPECT_EQ(rows.sum32, expected.sum32);
-  EXPECT_EQ(rows.sum16, expected.sum16);
+  EXPECT_EQ(rows.minus_sum32, expected.minus_sum32);
+  EXPECT_EQ(rows.minus_sum16, expected.minus_sum16);
   EXPECT_TRUE(same_bits(rows.scale, expected.scale));
   EXPECT_TRUE(same_bits(rows.sum32f, expected.sum32f));
   EXPECT_TRUE(same_bits(rows.sum16f, expected.sum16f));
@@ -140,25 +140,29 @@ TEST_P(Tables, AddResidualBlocksToTheSameBitsAsTheReference) {
   }
 }
 
-TEST_P(Tables, MultiplyARowOfAPackedPanelToTheSameBitsAsItsExpansion) {
+TEST_P(Tables, MultiplyARowOfPackedPanelsToTheSameBitsAsTheirExpansion) {
   for (const DType type : kQuantized) {
     if (!table().packed_row) continue;
     const PanelsAndRows in(type, 3);
-    std::vector<std::byte> packed(static_cast<std::size_t>(packed_panel_shape(type, in.cols).bytes));
-    pack_panel({type, {kPanelOuts, in.cols}, std::span(in.bytes).first(in.bytes.size() / 2)}, 0, packed.data());
-    for (const int begin : {0, 32}) {
+    const PackedPanelShape shape = packed_panel_shape(type, in.cols);
+    std::vector<std::byte> packed(static_cast<std::size_t>(2 * shape.bytes));
+    const TensorView view{type, {2 * kPanelOuts, in.cols}, in.bytes};
+    pack_panel(view, 0, packed.data());
+    pack_panel(view, kPanelOuts, packed.data() + shape.bytes);
+    for (const auto& [begin, k] : {std::pair{0, in.cols}, std::pair{32, 32}}) {
       for (int row = 0; row < 3; ++row) {
-        const int count = begin == 0 ? in.cols : 32;
-        float expected[kPanelOuts], acc[kPanelOuts];
-        std::fill_n(expected, kPanelOuts, 0.25f), std::fill_n(acc, kPanelOuts, 0.25f);
-        reference::packed_row({type, packed.data(), in.cols, begin, count, &in.x.view, row, begin, expected});
-        table().packed_row({type, packed.data(), in.cols, begin, count, &in.x.view, row, begin, acc});
-        ASSERT_EQ(std::memcmp(acc, expected, sizeof acc), 0) << dtype_name(type) << " from " << begin;
+        const Floats start(2 * kPanelOuts, 0.25f);
+        Floats expected = start;
+        reference::packed_row({type, &shape, packed.data(), 2, begin, k, &in.x.view, row, begin, expected.data()});
+        for (const int count : {1, 2}) {
+          Floats acc = start;
+          table().packed_row({type, &shape, packed.data(), count, begin, k, &in.x.view, row, begin, acc.data()});
+          for (int i = 0; i < count * kPanelOuts; ++i) ASSERT_EQ(acc[i], expected[i]) << dtype_name(type) << " from " << begin;
+        }
         if (begin > 0) continue;
-        float tile[kPanelOuts];
-        std::fill_n(tile, kPanelOuts, 0.25f);
-        reference::panel_tile({in.both, 1, &in.x.view, row, 1, 0, tile, kPanelOuts});
-        ASSERT_EQ(std::memcmp(acc, tile, sizeof acc), 0) << dtype_name(type);
+        Floats tile = start;
+        reference::panel_tile({in.both, 2, &in.x.view, row, 1, 0, tile.data(), kPanelOuts});
+        ASSERT_TRUE(same_bits(expected, tile)) << dtype_name(type);
       }
     }
   }

@@ -25,8 +25,8 @@ QuantizedRows allocate_rows(std::int64_t rows, std::int64_t k, Scratch& scratch)
           .scale = scratch.take<float>(rows * k / 32),
           .scaled_sum32 = scratch.take<float>(rows * k / 32),
           .scaled_sum16 = scratch.take<float>(rows * k / 16),
-          .sum32 = scratch.take<std::int32_t>(rows * k / 32),
-          .sum16 = scratch.take<std::int32_t>(rows * k / 16)};
+          .minus_sum32 = scratch.take<std::int32_t>(rows * k / 32),
+          .minus_sum16 = scratch.take<std::int32_t>(rows * k / 16)};
 }
 
 ResidualList* allocate_lists(std::int64_t rows, std::int64_t k, Scratch& scratch) {
@@ -134,6 +134,11 @@ void load_panel(const KernelTable& table, const Weight& weight, std::int64_t o, 
   table.unpack_panel(w.type, w.bytes.data() + o * stride, stride, outs, begin, panel);
 }
 
+// Panels that start with output `o` and are taken together.
+int panels_at(std::int64_t o, std::int64_t out_end) {
+  return static_cast<int>((std::min(out_end - o, std::int64_t{kPanelsTogether} * kPanelOuts) + kPanelOuts - 1) / kPanelOuts);
+}
+
 // Outlier blocks of one row among the panels' inputs.
 void add_residuals_of_row(const KernelTable& table, ResidualTile tile, const QuantizedInput& x, std::int64_t row, std::int64_t k_begin) {
   const std::int64_t start = row * (x.rows.k / kActivationBlock), end = start + x.count[row];
@@ -150,7 +155,7 @@ void add_residuals_of_row(const KernelTable& table, ResidualTile tile, const Qua
 void multiply_panels(const KernelTable& table, const QuantizedTask& t, std::int64_t o, Panel* panels, float* acc, std::int64_t stride) {
   const TensorView& w = t.job->weight->view;
   const auto rows = static_cast<int>(t.row_end - t.row_begin);
-  const auto count = static_cast<int>((std::min(t.out_end - o, kPanelsTogether * std::int64_t{kPanelOuts}) + kPanelOuts - 1) / kPanelOuts);
+  const int count = panels_at(o, t.out_end);
   std::fill_n(acc, count * stride, 0.0f);
   const ResidualList* list = t.input->lists ? t.input->lists + t.row_begin / kTaskRows : nullptr;
   for (std::int64_t begin = 0, chunk = 0; begin < w.cols(); begin += kPanelInputs, ++chunk) {
@@ -185,22 +190,30 @@ void run_rows(const KernelTable& table, const QuantizedTask& t, Scratch& scratch
 // One row, straight from the packed weight.
 void run_packed_row(const KernelTable& table, const QuantizedTask& t) {
   const TensorView& w = t.job->weight->view;
-  const std::int64_t k = w.cols(), panel_bytes = packed_panel_shape(w.type, k).bytes, blocks = k / kActivationBlock;
+  const PackedPanelShape shape = packed_panel_shape(w.type, w.cols());
+  const std::int64_t k = w.cols(), blocks = k / kActivationBlock;
   const std::int64_t first = t.row_begin * blocks, last = first + t.input->count[t.row_begin];
-  alignas(64) float acc[kPanelOuts];
-  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
-    std::fill_n(acc, kPanelOuts, 0.0f);
-    const std::byte* packed = t.job->weight->packed + o / kPanelOuts * panel_bytes;
+  alignas(64) float acc[kPanelsTogether * kPanelOuts];
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelsTogether * kPanelOuts) {
+    const int count = panels_at(o, t.out_end);
+    std::fill_n(acc, kPanelsTogether * kPanelOuts, 0.0f);
+    PackedRow row{w.type, &shape, t.job->weight->packed + o / kPanelOuts * shape.bytes, count, 0, 0, nullptr, 0, 0, acc};
     std::int64_t entry = first;
     for (std::int64_t begin = 0; begin < k; begin += kPanelInputs) {
-      const auto count = static_cast<int>(std::min(kPanelInputs, k - begin));
-      table.packed_row({w.type, packed, k, begin, count, &t.input->rows, t.row_begin, begin, acc});
-      for (; entry < last && t.input->block[entry] * kActivationBlock < begin + count; ++entry) {
-        table.packed_row(
-            {w.type, packed, k, t.input->block[entry] * kActivationBlock, kActivationBlock, &t.input->residuals, entry, 0, acc});
+      row.k_begin = row.x_begin = begin, row.k = static_cast<int>(std::min(kPanelInputs, k - begin));
+      row.x = &t.input->rows, row.row = t.row_begin;
+      table.packed_row(row);
+      row.k = kActivationBlock, row.x = &t.input->residuals, row.x_begin = 0;
+      for (; entry < last && t.input->block[entry] * kActivationBlock < begin + kPanelInputs; ++entry) {
+        row.k_begin = std::int64_t{t.input->block[entry]} * kActivationBlock, row.row = entry;
+        table.packed_row(row);
       }
     }
-    write_dots(table, *t.job, t.row_begin, t.row_end, acc, o, static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o)));
+    for (int p = 0; p < count; ++p) {
+      const std::int64_t at = o + p * kPanelOuts;
+      write_dots(table, *t.job, t.row_begin, t.row_end, acc + p * kPanelOuts, at,
+                 static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - at)));
+    }
   }
 }
 

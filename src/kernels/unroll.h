@@ -8,3 +8,6 @@
 #else
 #define WEIR_UNROLL _Pragma("GCC unroll 16")
 #endif
+
+// For the pieces of an inner loop: a call there would bring its registers to memory and back.
+#define WEIR_INLINE inline __attribute__((always_inline))

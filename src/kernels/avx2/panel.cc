@@ -72,7 +72,7 @@ inline void rows_of_panel(const Panel& panel, int first, int groups, const Quant
     q[r] = x.q + (row + r) * x.k + k_begin;
     block[r] = ((row + r) * x.k + k_begin) / kGroup;
   }
-  const std::int32_t* group_sum = kGroup == 32 ? x.sum32 : x.sum16;
+  const std::int32_t* minus_sum = kGroup == 32 ? x.minus_sum32 : x.minus_sum16;
   const float* scaled_sum = kGroup == 32 ? x.scaled_sum32 : x.scaled_sum16;
   const int zero_point = kTogether == kWide ? 0 : panel.traits.zero;
   for (int half = 0; half < 2; ++half) {
@@ -85,7 +85,7 @@ inline void rows_of_panel(const Panel& panel, int first, int groups, const Quant
       WEIR_UNROLL
       for (int r = 0; r < kTile; ++r) {
         at[r] = q[r] + g * kGroup;
-        sums[r] = _mm256_set1_epi32(-zero_point * group_sum[block[r] + g]);
+        sums[r] = _mm256_set1_epi32(zero_point * minus_sum[block[r] + g]);
       }
       group_sums<kTile, kTogether, kGroup>(panel.q + (first + g) * kGroup * kPanelOuts + 32 * half, at, sums);
       const __m256 scale = _mm256_loadu_ps(panel.scale + (first + g) * kPanelOuts + 8 * half);

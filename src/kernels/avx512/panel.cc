@@ -30,6 +30,14 @@ inline __m512i broadcast4(const std::int8_t* p) {
   return _mm512_set1_epi32(bits);
 }
 
+// Where a group's sums start: minus zero point times the sum of the activations. Zero points are powers of two.
+inline __m512i times_zero_point(std::int32_t minus_sum, __m128i zero_bits) {
+  return _mm512_sll_epi32(_mm512_set1_epi32(minus_sum), zero_bits);
+}
+inline __m128i zero_bits_of(const QuantTraits& traits) {
+  return _mm_cvtsi32_si128(__builtin_ctz(static_cast<unsigned>(traits.zero ? traits.zero : 1)));
+}
+
 // What a row brings to the groups of a tile: pointers to its values at the tile's first group.
 template <int kGroup>
 struct RowStart {
@@ -37,12 +45,12 @@ struct RowStart {
     const std::int64_t at = row * x.k + k_begin;
     q = x.q + at;
     scale = x.scale + at / 32;
-    sum = (kGroup == 32 ? x.sum32 : x.sum16) + at / kGroup;
+    minus_sum = (kGroup == 32 ? x.minus_sum32 : x.minus_sum16) + at / kGroup;
     scaled_sum = (kGroup == 32 ? x.scaled_sum32 : x.scaled_sum16) + at / kGroup;
   }
   const std::int8_t* q;
   const float *scale, *scaled_sum;
-  const std::int32_t* sum;
+  const std::int32_t* minus_sum;
 };
 
 // Rows `row` to `row` + kTile times kPanels panels. Four panels' worth of registers would spill: 6 × 2 came out best of 12
@@ -52,7 +60,7 @@ inline void rows_of_panels(const PanelTile& t, int first) {
   const QuantizedRows& x = *t.x;
   const RowStart<kGroup> start(x, t.first_row + first, t.k_begin);
   const std::int64_t q_stride = x.k, stride = x.k / kGroup, scale_stride = x.k / 32;
-  const int zero = t.panels[0].traits.zero;
+  const __m128i zero_bits = zero_bits_of(t.panels[0].traits);
   const std::uint8_t* weights[kPanels];
   const float *scales[kPanels], *offsets[kPanels];
   __m512 total[kTile][kPanels];
@@ -67,7 +75,7 @@ inline void rows_of_panels(const PanelTile& t, int first) {
     __m512i sums[kTile][kPanels];
     WEIR_UNROLL
     for (int r = 0; r < kTile; ++r) {
-      const __m512i from = _mm512_set1_epi32(kOffset ? 0 : -zero * start.sum[r * stride + g]);
+      const __m512i from = kOffset ? _mm512_setzero_si512() : times_zero_point(start.minus_sum[r * stride + g], zero_bits);
       WEIR_UNROLL
       for (int p = 0; p < kPanels; ++p) sums[r][p] = from;
     }
@@ -117,7 +125,7 @@ void tile(const PanelTile& t) {
 
 template <int kGroup, bool kOffset>
 void residuals(const ResidualTile& t) {
-  const int zero = t.panels[0].traits.zero;
+  const __m128i zero_bits = zero_bits_of(t.panels[0].traits);
   for (const ResidualBlock& b : t.blocks) {
     const RowStart<kGroup> x(*t.residuals, b.entry, 0);
     const __m512 row_scale = _mm512_set1_ps(*x.scale);
@@ -129,7 +137,7 @@ void residuals(const ResidualTile& t) {
       for (int g = 0; g < 32 / kGroup; ++g) {
         const std::int64_t group = std::int64_t{b.block} * (32 / kGroup) + g;
         const std::uint8_t* weights = panel.q + group * kGroup * kPanelOuts;
-        __m512i sums[2] = {_mm512_set1_epi32(kOffset ? 0 : -zero * x.sum[g]), _mm512_setzero_si512()};
+        __m512i sums[2] = {kOffset ? _mm512_setzero_si512() : times_zero_point(x.minus_sum[g], zero_bits), _mm512_setzero_si512()};
         WEIR_UNROLL
         for (int quad = 0; quad < kGroup / 4; ++quad) {
           sums[quad % 2] =

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/packed_panels.h"
 #include "kernels/reference/dequantize.h"
 #include "kernels/reference/half.h"
 #include "kernels/reference/kernels.h"
@@ -18,13 +19,13 @@ namespace {
 void row_of_panel(const Panel& panel, int begin, int count, const QuantizedRows& x, std::int64_t row, std::int64_t x_begin, float* acc) {
   const int group = panel.traits.group;
   const std::int64_t x_at = row * x.k + x_begin;
-  const std::int32_t* sum = (group == 32 ? x.sum32 : x.sum16) + x_at / group;
+  const std::int32_t* minus_sum = (group == 32 ? x.minus_sum32 : x.minus_sum16) + x_at / group;
   const float* scaled_sum = (group == 32 ? x.scaled_sum32 : x.scaled_sum16) + x_at / group;
   for (int g = 0; g < count / group; ++g) {
     const std::int8_t* q = x.q + x_at + g * group;
     const float scale = x.scale[(x_at + g * group) / 32];
     for (int o = 0; o < kPanelOuts; ++o) {
-      std::int32_t dot = -panel.traits.zero * sum[g];
+      std::int32_t dot = panel.traits.zero * minus_sum[g];
       for (int i = 0; i < group; ++i) {
         const int k = begin + g * group + i;
         dot += panel.q[(k / 4 * kPanelOuts + o) * 4 + k % 4] * q[i];
@@ -79,10 +80,10 @@ void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out) {
     }
     const std::int64_t at = row * (out.k / 32) + b;
     out.scale[at] = scale;
-    out.sum32[at] = sums[0] + sums[1];
+    out.minus_sum32[at] = -(sums[0] + sums[1]);
     out.scaled_sum32[at] = scale * static_cast<float>(sums[0] + sums[1]);
     for (int h = 0; h < 2; ++h) {
-      out.sum16[2 * at + h] = sums[h];
+      out.minus_sum16[2 * at + h] = -sums[h];
       out.scaled_sum16[2 * at + h] = scale * static_cast<float>(sums[h]);
     }
   }
@@ -121,17 +122,19 @@ void residual_tile(const ResidualTile& t) {
 }
 
 void packed_row(const PackedRow& t) {
-  const QuantTraits traits = quant_traits(t.type);
   const int block = dtype_info(t.type).block_size;
   std::vector<std::uint8_t> q(static_cast<std::size_t>(block) * kPanelOuts);
   float scale[16 * kPanelOuts], offset[16 * kPanelOuts];
-  const Panel panel{.traits = traits, .k = block, .q = q.data(), .scale = scale, .offset = offset};
-  for (int done = 0; done < t.count;) {
-    const std::int64_t at = t.k_begin + done, inside = at % block;
-    const int piece = static_cast<int>(std::min<std::int64_t>(block - inside, t.count - done));
-    expand_panel(t.type, t.packed, t.k, at - inside, panel);
-    row_of_panel(panel, static_cast<int>(inside), piece, *t.x, t.row, t.x_begin + done, t.acc);
-    done += piece;
+  const Panel panel{.traits = quant_traits(t.type), .k = block, .q = q.data(), .scale = scale, .offset = offset};
+  const std::int64_t whole = t.shape->high / (2 * packed_traits(t.type).low_bits);  // inputs of the packed panel
+  for (int p = 0; p < t.count; ++p) {
+    for (int done = 0; done < t.k;) {
+      const std::int64_t at = t.k_begin + done, inside = at % block;
+      const int piece = static_cast<int>(std::min<std::int64_t>(block - inside, t.k - done));
+      expand_panel(t.type, t.packed + p * t.shape->bytes, whole, at - inside, panel);
+      row_of_panel(panel, static_cast<int>(inside), piece, *t.x, t.row, t.x_begin + done, t.acc + p * kPanelOuts);
+      done += piece;
+    }
   }
 }
 

@@ -68,10 +68,10 @@ inline void quantize_row(const float* x, std::int64_t row, const QuantizedRows& 
     const float s0 = sum(q0), s1 = sum(q1);  // small integers: exact
     const std::int64_t at = row * (out.k / 32) + b;
     out.scale[at] = scale;
-    out.sum32[at] = static_cast<std::int32_t>(s0 + s1);
+    out.minus_sum32[at] = -static_cast<std::int32_t>(s0 + s1);
     out.scaled_sum32[at] = scale * (s0 + s1);
-    out.sum16[2 * at] = static_cast<std::int32_t>(s0);
-    out.sum16[2 * at + 1] = static_cast<std::int32_t>(s1);
+    out.minus_sum16[2 * at] = -static_cast<std::int32_t>(s0);
+    out.minus_sum16[2 * at + 1] = -static_cast<std::int32_t>(s1);
     out.scaled_sum16[2 * at] = scale * s0;
     out.scaled_sum16[2 * at + 1] = scale * s1;
   }
