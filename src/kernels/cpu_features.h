@@ -10,13 +10,20 @@
 namespace weir::kernels {
 
 struct CpuFeatures {
-  bool avx2 = false;         // with FMA and F16C
-  bool avx512_vnni = false;  // F, BW, DQ, VL and VNNI
+  bool avx2 = false;            // with FMA and F16C
+  bool avx_vnni = false;        // avx2, and int8 dot products on 256 bits
+  bool avx512_vnni = false;     // F, BW, DQ, VL and VNNI
+  bool avx512_bf16 = false;     // avx512_vnni, and bf16 dot products
+  bool avx512_fp16 = false;     // avx512_vnni, and arithmetic on halves
+  bool amx = false;             // avx512_bf16, tiles of int8 and bf16, and the kernel's permission to use them
+  bool fast_bf16_dots = false;  // bf16 dot products do twice the multiply-adds of fp32 (AMD); else half of them (Intel)
 };
 
 const CpuFeatures& cpu_features();
 
-// `isa` is "" (the best this machine runs, unless WEIR_ISA names one), "reference", "avx2" or "avx512".
+// `isa` is "" (the best this machine runs, unless WEIR_ISA names one), or the name of a table: reference, avx2, avx512,
+// avx512_bf16. bf16 dot products are preferred only where they are fast, so the arithmetic with bf16 weights differs
+// between processors, but never on one.
 // kInvalidArgument for another name, kUnsupported when the machine cannot run it.
 Result<const KernelTable*> choose_kernel_table(std::string_view isa);
 

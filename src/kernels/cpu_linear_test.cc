@@ -168,7 +168,7 @@ TEST_P(Linear, TransposedWeightsGiveTheSameProduct) {
     TestWeight w(type, in, out, 1);  // stored [in, out]
     w.weight.layout = WeightLayout::kInOut;
     const Floats x = random_floats(rows * in, 2);
-    const Floats y = run(*backend(Activations::kInt8), w.weight, x, rows);
+    const Floats y = run(*backend(Activations::kF32), w.weight, x, rows);
     for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t o = 0; o < out; ++o) {
         double exact = 0;
@@ -177,8 +177,8 @@ TEST_P(Linear, TransposedWeightsGiveTheSameProduct) {
         ASSERT_NEAR(y[static_cast<std::size_t>(r * out + o)], exact, 1e-5);
       }
     }
-    EXPECT_TRUE(same_bits(run(*backend(Activations::kInt8, 3), w.weight, x, rows), y));
-    EXPECT_TRUE(same_bits(run(*backend(Activations::kInt8), w.weight, {x.begin() + in, x.begin() + 2 * in}, 1),
+    EXPECT_TRUE(same_bits(run(*backend(Activations::kF32, 3), w.weight, x, rows), y));
+    EXPECT_TRUE(same_bits(run(*backend(Activations::kF32), w.weight, {x.begin() + in, x.begin() + 2 * in}, 1),
                           {y.begin() + out, y.begin() + 2 * out}));
   }
 }

@@ -20,6 +20,7 @@ inline std::vector<const KernelTable*> runnable_tables() {
   std::vector<const KernelTable*> tables{&reference_table()};
   if (cpu_features().avx2) tables.push_back(avx2_table());
   if (cpu_features().avx512_vnni) tables.push_back(avx512_table());
+  if (cpu_features().avx512_bf16) tables.push_back(avx512_bf16_table());
   return tables;
 }
 

@@ -11,7 +11,9 @@ namespace weir::kernels::avx512 {
 void add_panels(KernelTable& table);     // panel.cc: int8 products
 void add_float(KernelTable& table);      // float.cc: products in float, conversions, quantising of activations
 void add_plain(KernelTable& table);      // plain.cc: products with F32, F16 and BF16 weights
+void add_bf16(KernelTable& table);       // bf16.cc: the same with bf16 dot products, where the processor has them
 void add_rows(KernelTable& table);       // rows.cc: norms, activations, recurrent layers
 void add_attention(KernelTable& table);  // attention.cc
+void add_attention_bf16(KernelTable& table);  // attention_bf16.cc: with bf16 dot products, where the processor has them
 
 }  // namespace weir::kernels::avx512

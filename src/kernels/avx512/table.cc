@@ -18,8 +18,20 @@ const KernelTable* avx512_table() {
   }();
   return &kTable;
 }
+
+const KernelTable* avx512_bf16_table() {
+  static const KernelTable kTable = [] {
+    KernelTable table = *avx512_table();
+    table.name = "avx512_bf16";
+    avx512::add_bf16(table);
+    avx512::add_attention_bf16(table);
+    return table;
+  }();
+  return &kTable;
+}
 #else
 const KernelTable* avx512_table() { return nullptr; }
+const KernelTable* avx512_bf16_table() { return nullptr; }
 #endif
 
 }  // namespace weir::kernels
