@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# From the bottom up: folder → the folders directly below it. Bookkeeping (sampling, kvcache) sees no tensors and no model.
+# From the bottom up: folder → the folders directly below it. Bookkeeping (sampling, kvcache, scheduler) sees no tensors and no model.
 LAYERS: dict[str, set[str]] = {
     "base": set(),
     "tensor": {"base"},
@@ -22,8 +22,9 @@ LAYERS: dict[str, set[str]] = {
     "tokenizer": {"formats"},
     "sampling": {"base"},
     "kvcache": {"base"},
+    "scheduler": {"kvcache"},
     "model": {"formats", "kernels"},
-    "engine": {"model", "tokenizer", "text", "sampling", "kvcache"},
+    "engine": {"model", "tokenizer", "text", "sampling", "scheduler"},
     "store": {"formats"},
     "eval": {"engine"},
     "bench": {"engine"},

@@ -28,16 +28,20 @@ class CountedPool {
   // One with a single reference: the last that became free (its memory is the likeliest to be in a cache), else the cached one
   // that was used longest ago. kExhausted when all have references.
   Result<IdType> allocate() {
-    if (free_.empty()) {
-      if (oldest_ < 0) return fail(ErrorCode::kExhausted, "all {} {} are in use", capacity(), what_);
-      const IdType id(oldest_);
-      if (evict_) evict_(id);
-      forget(id);
-    }
+    if (free_.empty() && !evict_oldest()) return fail(ErrorCode::kExhausted, "all {} {} are in use", capacity(), what_);
     const std::int32_t id = free_.back();
     free_.pop_back();
     entries_[index(id)].references = 1;
     return IdType(id);
+  }
+
+  // The cached one that was used longest ago becomes free; false when none is cached.
+  bool evict_oldest() {
+    if (oldest_ < 0) return false;
+    const IdType id(oldest_);
+    if (evict_) evict_(id);
+    forget(id);
+    return true;
   }
 
   // Of one in use, or of a cached one, which is in use again then.
@@ -80,7 +84,6 @@ class CountedPool {
   std::int32_t references(IdType id) const { return entries_[checked(id.value, capacity())].references; }
   bool shared(IdType id) const { return references(id) > 1; }
   bool kept(IdType id) const { return entries_[checked(id.value, capacity())].kept; }
-  IdType oldest() const { return IdType(oldest_); }  // the cached one that goes next; invalid when there is none
   std::int32_t capacity() const { return static_cast<std::int32_t>(entries_.size()); }
   std::int32_t cached() const { return cached_; }
   std::int32_t free() const { return static_cast<std::int32_t>(free_.size()); }

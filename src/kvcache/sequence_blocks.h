@@ -62,6 +62,7 @@ class SequenceBlocks {
   std::span<const BlockId> blocks() const { return blocks_; }
   std::int64_t tokens() const { return tokens_; }
   std::int64_t held() const { return static_cast<std::int64_t>(blocks_.size()) - unseen_; }
+  std::int64_t unseen() const { return unseen_; }
 
  private:
   bool must_copy_last(std::int64_t tokens) const;
