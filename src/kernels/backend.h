@@ -64,15 +64,19 @@ struct SequenceSlice {
   StateSlot state;                  // recurrent layers' state; invalid when the model has none
 };
 
-// One layer's part of the KV cache. Keys of (block, head, token) start at ((block·kv_heads + head)·block_tokens + token)·key_dim.
+// One layer's part of the KV cache. A head of a block has the bytes of block_tokens rows of key_dim (value_dim) elements. They lie
+// as such rows or, when blocks are whole tiles of sixteen tokens and the type is not quantised, tile after tile in the order in
+// which attention reads them: keys [key_dim][16], values [16][value_dim]; BF16 in pairs, keys [key_dim/2][16][2] (key_dim even,
+// else rows), values [8][value_dim][2].
 struct KvLayer {
-  DType type = DType::kF32;  // F32, F16 or BF16
+  DType type = DType::kF32;  // F32, F16, BF16, or Q8_0 (dimensions are multiples of 32 then)
   std::byte* keys = nullptr;
   std::byte* values = nullptr;  // null when values are a prefix of the keys (MLA)
   std::int32_t block_tokens = 0;
   std::int32_t kv_heads = 0;
   std::int32_t key_dim = 0;
   std::int32_t value_dim = 0;
+  std::int64_t block_stride = 0;  // bytes from a block's keys (values) to the next block's; 0: blocks follow each other
 };
 
 struct AttentionParams {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over paged keys and values (FlashAttention's online softmax, Dao et al. 2022, arXiv:2205.14135). Positions are
-// taken in chunks at fixed absolute borders and combined in segments at fixed borders, so that neither paging nor the cut
-// of the work shows in a result. A task is a block of rows of one sequence and one KV head; a single row over a long
-// context is cut into its segments (as Flash-Decoding does), combined in order.
+// taken in chunks at fixed absolute borders and merged in segments at fixed borders, in order, so that neither paging nor
+// the cut of the work shows in a result. A task is a block of rows of one sequence and some query heads of one KV head, over
+// all its segments or, when there are too few tasks for the threads, over one (as Flash-Decoding does).
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
+#include "kernels/cpu_attention_tiles.h"
 #include "kernels/cpu_backend_impl.h"
 
 namespace weir::kernels {
@@ -15,303 +16,255 @@ namespace {
 
 constexpr std::int64_t kEntriesPerTask = 64;  // (row, head) pairs that share one reading of a chunk of keys and values
 constexpr std::int64_t kHeadsPerTask = 16;    // of a large group (MLA, MQA), so that one row still gives every thread work
-
-// A block of rows of a slice and of query heads of one KV head, over segments [segment_begin, segment_end).
-struct Task {
-  const SequenceSlice* slice;
-  std::int32_t kv_head;
-  std::int64_t first_head, heads;
-  std::int32_t row_begin, row_end;  // within the slice
-  std::int64_t segment_begin, segment_end;
-  std::int64_t partial;  // first of its partial results, -1: the task writes the output itself
-};
-
-struct Call {
-  const KernelTable& table;
-  ConstMatrix q;
-  const KvLayer& layer;
-  const AttentionParams& params;
-  Matrix out;
-  std::int64_t group;  // query heads per KV head
-};
+constexpr std::int64_t kTasksPerThread = 16;  // a task with a larger share of all work is split, if it can be
+constexpr std::int64_t kSplitResults = 4096;  // partial results that splitting a block of several rows may need
+constexpr float kLog2E = 1.44269504f;
 
 struct Range {
   std::int64_t begin, end;
 };
 
-Range visible(const Call& call, const SequenceSlice& slice, std::int64_t row) {
-  const std::int64_t position = slice.first_position + row;
-  if (!call.params.causal) return {slice.first_position, std::int64_t{slice.first_position} + slice.row_count};
-  return {call.params.window > 0 ? std::max<std::int64_t>(0, position - call.params.window + 1) : 0, position + 1};
-}
+// A block of rows of a slice and of query heads of one KV head.
+struct Block {
+  const SequenceSlice* slice;
+  std::int32_t kv_head, first_head, heads;
+  std::int32_t row_begin, row_end;  // within the slice
+  std::int32_t segment_begin, segment_end;
+  std::int64_t partials;        // first of its partial results, segment by segment; -1: not split
+  std::int32_t* segments_left;  // of a split block: whose task comes last finishes it
 
-// Results of the (row, head) pairs of a task: maximum, sum of weights, weighted values.
-struct Partials {
-  SoftmaxState* states;
-  float* acc;  // [entries][value_dim]
-
-  static Partials take(std::int64_t entries, std::int64_t dim, Scratch& scratch) {
-    return {scratch.take<SoftmaxState>(entries), scratch.take<float>(entries * dim)};
-  }
-  void clear(std::int64_t entries, std::int64_t dim) const {
-    std::fill_n(states, entries, SoftmaxState{-std::numeric_limits<float>::infinity(), 0.0f});
-    std::fill_n(acc, entries * dim, 0.0f);
-  }
+  std::int64_t entries() const { return std::int64_t{row_end - row_begin} * heads; }
 };
 
-void combine(SoftmaxState& total, float* total_acc, const SoftmaxState& part, const float* part_acc, std::int64_t dim) {
-  if (part.sum == 0) return;
-  if (total.sum == 0) {
-    total = part;
-    std::copy_n(part_acc, dim, total_acc);
-    return;
-  }
-  const float largest = std::max(total.max, part.max);
-  const float a = std::exp(total.max - largest), b = std::exp(part.max - largest);
-  for (std::int64_t d = 0; d < dim; ++d) total_acc[d] = total_acc[d] * a + part_acc[d] * b;
-  total = {largest, total.sum * a + part.sum * b};
+struct Task {
+  const Block* block;
+  std::int32_t segment;  // of a split block
+};
+
+AttentionSums take_sums(std::int64_t entries, std::int64_t dim, Scratch& scratch) {
+  const std::int64_t stride = (dim + 15) / 16 * 16;
+  return {scratch.take<float>(entries), scratch.take<float>(entries * kKvTile), scratch.take<float>(entries * stride), stride};
 }
 
-void finish(const Call& call, std::int64_t head, SoftmaxState state, const float* acc, float* out) {
-  float factor = 1;
-  if (call.params.sinks) {
-    const float sink = call.params.sinks[head], largest = std::max(state.max, sink);
-    factor = std::exp(state.max - largest);
-    state.sum = state.sum * factor + std::exp(sink - largest);
-  }
-  for (std::int64_t d = 0; d < call.layer.value_dim; ++d) out[d] = acc[d] * factor / state.sum;
+void clear(const AttentionSums& sums, std::int64_t entries) {
+  std::fill_n(sums.max, entries, -std::numeric_limits<float>::infinity());
+  std::fill_n(sums.weights, entries * kKvTile, 0.0f);
+  std::fill_n(sums.acc, entries * sums.acc_stride, 0.0f);
 }
 
-// Memory of a task's inner loop.
-struct ChunkBuffers {
-  float *keys, *values, *scores, *factors;
+class Attention {
+ public:
+  Attention(const KernelTable& table, ConstMatrix q, const KvLayer& layer, const AttentionParams& params, Matrix out)
+      : table_(table), kernels_(table.attention), q_(q), layer_(layer), params_(params), out_(out), word_(KvReader::word(table, layer)) {}
+
+  void check(std::span<const SequenceSlice> slices) const;
+  // Calls emit(block) for all blocks of the batch, not split yet.
+  template <class Emit>
+  void cut(std::span<const SequenceSlice> slices, Emit emit) const;
+  std::int64_t cost(const Block& block) const;
+  void run(const Task& task, const AttentionSums& partials, Scratch& scratch) const;
+
+ private:
+  struct Work;  // buffers of a task
+  Range visible(const SequenceSlice& slice, std::int64_t row) const;
+  void attend_segment(Work& work, std::int64_t segment, const AttentionSums& sums) const;
+  void see(const Work& work, std::int64_t begin, std::int64_t end) const;
+  void finish(const Block& block, std::int64_t entry, const AttentionSums& sums) const;
+  void finish_split(const Block& block, const AttentionSums& partials) const;
+
+  const KernelTable& table_;
+  const AttentionKernels& kernels_;
+  ConstMatrix q_;
+  const KvLayer& layer_;
+  const AttentionParams& params_;
+  Matrix out_;
+  KvWord word_;
+};
+
+struct Attention::Work {
+  const Block& block;
+  KvReader reader;
+  float* q;  // words
   int *begin, *end;
-  const float** q;
-  float** acc;
 
-  static ChunkBuffers take(const KvLayer& layer, std::int64_t entries, Scratch& s) {
-    return {s.take<float>(std::int64_t{layer.key_dim} * kKvChunk),
-            s.take<float>(std::int64_t{layer.value_dim} * kKvChunk),
-            s.take<float>(entries * kKvChunk),
-            s.take<float>(entries),
-            s.take<int>(entries),
-            s.take<int>(entries),
-            s.take<const float*>(entries),
-            s.take<float*>(entries)};
-  }
-};
-
-// Where the key and value of a position lie, and how many of the following positions lie beside it in the same block.
-struct Place {
-  const std::byte *key, *value;
-  std::int64_t count;
-};
-
-Place place_of(const Call& call, const Task& task, std::int64_t position, std::int64_t end) {
-  const KvLayer& layer = call.layer;
-  const std::int64_t element = row_bytes(layer.type, 1), token = position % layer.block_tokens;
-  const std::int64_t block = task.slice->blocks[static_cast<std::size_t>(position / layer.block_tokens)].value;
-  const std::int64_t row = (block * layer.kv_heads + task.kv_head) * layer.block_tokens + token;
-  const std::byte* key = layer.keys + row * layer.key_dim * element;
-  return {key, layer.values ? layer.values + row * layer.value_dim * element : key, std::min(end - position, layer.block_tokens - token)};
-}
-
-void prefetch(const std::byte* from, std::int64_t bytes) {
-  for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at, 0, 2);
-}
-
-// Values of a chunk as rows of floats.
-struct Values {
-  const float* data;
-  std::int64_t stride;
-};
-
-void widen_values(const Call& call, const Place& at, float* out) {
-  const KvLayer& layer = call.layer;
-  if (layer.values) return call.table.widen(layer.type, at.value, at.count * layer.value_dim, out);
-  for (std::int64_t i = 0; i < at.count; ++i)
-    call.table.widen(layer.type, at.value + i * row_bytes(layer.type, layer.key_dim), layer.value_dim, out + i * layer.value_dim);
-}
-
-// Brings positions [begin, end) of one chunk to floats: keys transposed, values as rows (where they lie, if they can stay).
-Values load_chunk(const Call& call, const Task& task, std::int64_t begin, std::int64_t end, const ChunkBuffers& buffers) {
-  const KvLayer& layer = call.layer;
-  const std::int64_t first = begin % kKvChunk, value_stride = layer.values ? layer.value_dim : layer.key_dim;
-  if (end - begin < kKvChunk) std::fill_n(buffers.keys, std::int64_t{layer.key_dim} * kKvChunk, 0.0f);
-  const Place whole = place_of(call, task, begin, end);
-  const bool stay = layer.type == DType::kF32 && whole.count == end - begin;
-  for (std::int64_t position = begin; position < end;) {
-    const Place at = place_of(call, task, position, end);
-    call.table.load_keys(layer.type, at.key, layer.key_dim, static_cast<int>(first + position - begin), static_cast<int>(at.count),
-                         buffers.keys);
-    if (!stay) widen_values(call, at, buffers.values + (position - begin) * layer.value_dim);
-    position += at.count;
-  }
-  if (stay) return {reinterpret_cast<const float*>(whole.value), value_stride};
-  return {buffers.values, layer.value_dim};
-}
-
-// One segment of all (row, head) pairs of the task into `out`.
-void attend_segment(const Call& call, const Task& task, std::int64_t segment, const ChunkBuffers& b, const Partials& out) {
-  const std::int64_t rows = task.row_end - task.row_begin, dim = call.layer.value_dim, entries = rows * task.heads;
-  out.clear(entries, dim);
-  for (std::int64_t e = 0; e < entries; ++e) b.acc[e] = out.acc + e * dim;
-  const std::int64_t lowest = visible(call, *task.slice, task.row_begin).begin;
-  const std::int64_t highest = visible(call, *task.slice, task.row_end - 1).end;
-  const std::int64_t segment_begin = std::max(lowest, segment * kKvSegment), segment_end = std::min(highest, (segment + 1) * kKvSegment);
-  for (std::int64_t begin = segment_begin; begin < segment_end;) {
-    const std::int64_t origin = begin / kKvChunk * kKvChunk, end = std::min(segment_end, origin + kKvChunk);
-    const Values values = load_chunk(call, task, begin, end, b);
-    if (end < segment_end) {
-      const Place next = place_of(call, task, end, std::min(segment_end, end + kKvChunk));
-      prefetch(next.key, next.count * row_bytes(call.layer.type, call.layer.key_dim));
-      if (call.layer.values) prefetch(next.value, next.count * row_bytes(call.layer.type, dim));
+  Work(const Attention& a, const Block& b, Scratch& scratch)
+      : block(b),
+        reader(a.table_, a.layer_, scratch),
+        q(scratch.take<float>(b.entries() * kernels::key_words(a.word_, a.layer_.key_dim))),
+        begin(scratch.take<int>(b.entries())),
+        end(scratch.take<int>(b.entries())) {
+    const std::int64_t words = kernels::key_words(a.word_, a.layer_.key_dim);
+    const float scale = a.params_.softcap > 0 ? a.params_.scale / a.params_.softcap : a.params_.scale * kLog2E;
+    const TileKernels& kernels = a.word_ == KvWord::kBF16Pairs ? a.kernels_.bf16 : a.kernels_.f32;
+    for (std::int64_t e = 0; e < b.entries(); ++e) {
+      const std::int64_t row = b.slice->first_row + b.row_begin + e / b.heads, head = b.first_head + e % b.heads;
+      kernels.pack_query(a.q_.row(row) + head * a.layer_.key_dim, a.layer_.key_dim, scale, q + e * words);
     }
-    call.table.scores(b.q, static_cast<int>(entries), b.keys, call.layer.key_dim, b.scores);
-    for (std::int64_t e = 0; e < entries; ++e) {
-      const Range range = visible(call, *task.slice, task.row_begin + e / task.heads);
-      b.begin[e] = static_cast<int>(std::clamp(range.begin, begin, end) - origin);
-      b.end[e] = static_cast<int>(std::clamp(range.end, begin, end) - origin);
-      b.factors[e] = 1;
-      if (b.begin[e] >= b.end[e]) continue;
-      b.factors[e] =
-          call.table.softmax_chunk(b.scores + e * kKvChunk, b.begin[e], b.end[e], call.params.scale, call.params.softcap, out.states[e]);
+  }
+};
+
+Range Attention::visible(const SequenceSlice& slice, std::int64_t row) const {
+  const std::int64_t position = slice.first_position + row;
+  if (!params_.causal) return {slice.first_position, std::int64_t{slice.first_position} + slice.row_count};
+  return {params_.window > 0 ? std::max<std::int64_t>(0, position - params_.window + 1) : 0, position + 1};
+}
+
+// Which of the tiles' positions [begin, end) each entry sees.
+void Attention::see(const Work& work, std::int64_t begin, std::int64_t end) const {
+  const Block& b = work.block;
+  for (std::int64_t row = b.row_begin, e = 0; row < b.row_end; ++row) {
+    const Range range = visible(*b.slice, row);
+    const auto from = static_cast<int>(std::clamp(range.begin, begin, end) - begin);
+    const auto to = static_cast<int>(std::clamp(range.end, begin, end) - begin);
+    for (std::int64_t h = 0; h < b.heads; ++h, ++e) {
+      work.begin[e] = from;
+      work.end[e] = to;
     }
-    call.table.weigh_values({b.scores, b.factors, b.begin, b.end, static_cast<int>(entries), values.data, values.stride,
-                             static_cast<int>(begin - origin), dim, b.acc});
-    begin = end;
   }
 }
 
-void run_task(const Call& call, const Task& task, Partials shared, Scratch& scratch) {
-  const std::int64_t rows = task.row_end - task.row_begin, entries = rows * task.heads, dim = call.layer.value_dim;
-  const ChunkBuffers buffers = ChunkBuffers::take(call.layer, entries, scratch);
+// One segment of all (row, head) pairs of the block.
+void Attention::attend_segment(Work& work, std::int64_t segment, const AttentionSums& sums) const {
+  const Block& b = work.block;
+  const SequenceSlice& slice = *b.slice;
+  clear(sums, b.entries());
+  const std::int64_t lowest = visible(slice, b.row_begin).begin, highest = visible(slice, b.row_end - 1).end;
+  const KvPlace place{slice.blocks, b.kv_head, lowest, std::int64_t{slice.first_position} + slice.row_count};
+  const std::int64_t end = std::min(highest, (segment + 1) * kKvSegment);
+  const auto step = word_ == KvWord::kBF16Pairs ? kernels_.bf16.step : word_ == KvWord::kF16 ? kernels_.step_f16 : kernels_.f32.step;
+  KvTiles tiles;
+  const auto tiles_at = [&](std::int64_t position) {
+    return static_cast<int>((std::min(end, position / kKvChunk * kKvChunk + kKvChunk) - position + kKvTile - 1) / kKvTile);
+  };
+  for (std::int64_t position = std::max(lowest / kKvTile * kKvTile, segment * kKvSegment); position < end;) {
+    const int count = tiles_at(position);
+    const std::int64_t next = position + count * kKvTile;
+    work.reader.read(place, position, count, tiles);
+    if (next < end) work.reader.prefetch(place, next, tiles_at(next));
+    see(work, position, next);
+    step({static_cast<int>(b.entries()), work.q, kernels::key_words(word_, layer_.key_dim), layer_.value_dim, count, tiles.keys,
+          tiles.values, work.begin, work.end, params_.softcap * kLog2E, sums});
+    position = next;
+  }
+}
+
+void Attention::finish(const Block& block, std::int64_t entry, const AttentionSums& sums) const {
+  const std::int64_t row = block.slice->first_row + block.row_begin + entry / block.heads, head = block.first_head + entry % block.heads;
+  const float sink = params_.sinks ? params_.sinks[head] * kLog2E : 0;
+  kernels_.finish(sums.from(entry), params_.sinks ? &sink : nullptr, layer_.value_dim, out_.row(row) + head * layer_.value_dim);
+}
+
+void Attention::finish_split(const Block& block, const AttentionSums& partials) const {
+  const std::int64_t entries = block.entries();
+  const AttentionSums first = partials.from(block.partials);
   for (std::int64_t e = 0; e < entries; ++e) {
-    const std::int64_t row = task.slice->first_row + task.row_begin + e / task.heads;
-    buffers.q[e] = call.q.row(row) + (task.first_head + e % task.heads) * call.layer.key_dim;
+    for (std::int64_t s = 1; s < block.segment_end - block.segment_begin; ++s)
+      kernels_.merge(first.from(e), first.from(s * entries + e), layer_.value_dim);
+    finish(block, e, first);
   }
-  if (task.partial >= 0) {
-    attend_segment(call, task, task.segment_begin, buffers, {shared.states + task.partial, shared.acc + task.partial * dim});
+}
+
+void Attention::run(const Task& task, const AttentionSums& partials, Scratch& scratch) const {
+  const Block& block = *task.block;
+  const std::int64_t entries = block.entries();
+  Work work(*this, block, scratch);
+  if (block.partials >= 0) {
+    attend_segment(work, task.segment, partials.from(block.partials + (task.segment - block.segment_begin) * entries));
+    const std::atomic_ref<std::int32_t> left(*block.segments_left);
+    if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) finish_split(block, partials);
     return;
   }
-  const Partials total = Partials::take(entries, dim, scratch), part = Partials::take(entries, dim, scratch);
-  total.clear(entries, dim);
-  for (std::int64_t s = task.segment_begin; s < task.segment_end; ++s) {
-    attend_segment(call, task, s, buffers, part);
-    for (std::int64_t e = 0; e < entries; ++e) combine(total.states[e], total.acc + e * dim, part.states[e], part.acc + e * dim, dim);
+  const AttentionSums total = take_sums(entries, layer_.value_dim, scratch), part = take_sums(entries, layer_.value_dim, scratch);
+  attend_segment(work, block.segment_begin, total);
+  for (std::int64_t s = block.segment_begin + 1; s < block.segment_end; ++s) {
+    attend_segment(work, s, part);
+    for (std::int64_t e = 0; e < entries; ++e) kernels_.merge(total.from(e), part.from(e), layer_.value_dim);
   }
-  for (std::int64_t e = 0; e < entries; ++e) {
-    const std::int64_t row = task.slice->first_row + task.row_begin + e / task.heads, head = task.first_head + e % task.heads;
-    finish(call, head, total.states[e], total.acc + e * dim, call.out.row(row) + head * dim);
-  }
+  for (std::int64_t e = 0; e < entries; ++e) finish(block, e, total);
 }
 
-// A row whose segments were separate tasks: their partials follow each other, segment by segment.
-void finish_split(const Call& call, const Task& task, std::int64_t segments, Partials shared, Scratch& scratch) {
-  const std::int64_t dim = call.layer.value_dim, row = task.slice->first_row + task.row_begin;
-  const Partials total = Partials::take(1, dim, scratch);
-  for (std::int64_t g = 0; g < task.heads; ++g) {
-    total.clear(1, dim);
-    for (std::int64_t s = 0; s < segments; ++s) {
-      const std::int64_t at = task.partial + s * task.heads + g;
-      combine(total.states[0], total.acc, shared.states[at], shared.acc + at * dim, dim);
-    }
-    const std::int64_t head = task.first_head + g;
-    finish(call, head, total.states[0], total.acc, call.out.row(row) + head * dim);
-  }
-}
-
-// Calls emit(task) for the tasks of the batch; `partials` counts the partial results handed out.
 template <class Emit>
-void cut(const Call& call, std::span<const SequenceSlice> slices, std::int64_t& partials, Emit emit) {
-  const std::int64_t heads_per_task = std::min(call.group, kHeadsPerTask);
+void Attention::cut(std::span<const SequenceSlice> slices, Emit emit) const {
+  const std::int32_t group = params_.heads / layer_.kv_heads;
+  const auto heads_per_task = std::min<std::int32_t>(group, kHeadsPerTask);
   const auto rows_per_task = static_cast<std::int32_t>(kEntriesPerTask / heads_per_task);
   for (const SequenceSlice& slice : slices) {
     for (std::int32_t row = 0; row < slice.row_count; row += rows_per_task) {
       const std::int32_t row_end = std::min(slice.row_count, row + rows_per_task);
-      const std::int64_t first = visible(call, slice, row).begin / kKvSegment;
-      const std::int64_t last = (visible(call, slice, row_end - 1).end + kKvSegment - 1) / kKvSegment;
-      const bool split = row_end - row == 1 && last - first > 1;
-      for (std::int32_t kv_head = 0; kv_head < call.layer.kv_heads; ++kv_head) {
-        for (std::int64_t h = 0; h < call.group; h += heads_per_task) {
-          Task task{&slice, kv_head, kv_head * call.group + h, std::min(heads_per_task, call.group - h), row, row_end, first, last, -1};
-          if (!split) emit(task);
-          for (std::int64_t s = first; split && s < last; ++s, partials += task.heads) {
-            task.segment_begin = s;
-            task.partial = partials;
-            emit(task);
-          }
-        }
+      const auto first = static_cast<std::int32_t>(visible(slice, row).begin / kKvSegment);
+      const auto last = static_cast<std::int32_t>((visible(slice, row_end - 1).end + kKvSegment - 1) / kKvSegment);
+      for (std::int32_t kv_head = 0; kv_head < layer_.kv_heads; ++kv_head) {
+        for (std::int32_t h = 0; h < group; h += heads_per_task)
+          emit(Block{&slice, kv_head, kv_head * group + h, std::min(heads_per_task, group - h), row, row_end, first, last, -1, nullptr});
       }
     }
   }
 }
 
-void check_call(const Call& call, std::span<const SequenceSlice> slices) {
-  const KvLayer& layer = call.layer;
-  WEIR_CHECK(layer.kv_heads > 0 && call.params.heads > 0 && call.params.heads % layer.kv_heads == 0 && layer.block_tokens > 0);
-  WEIR_CHECK(layer.type == DType::kF32 || layer.type == DType::kF16 || layer.type == DType::kBF16);
-  WEIR_CHECK(layer.values || (layer.value_dim <= layer.key_dim), "values of {} in keys of {}", layer.value_dim, layer.key_dim);
-  WEIR_CHECK(call.q.cols == std::int64_t{call.params.heads} * layer.key_dim &&
-             call.out.cols == std::int64_t{call.params.heads} * layer.value_dim && call.q.rows == call.out.rows);
+// Multiply-adds, about.
+std::int64_t Attention::cost(const Block& block) const {
+  const std::int64_t positions = visible(*block.slice, block.row_end - 1).end - visible(*block.slice, block.row_begin).begin;
+  return block.entries() * positions * (layer_.key_dim + layer_.value_dim);
+}
+
+void Attention::check(std::span<const SequenceSlice> slices) const {
+  WEIR_CHECK(layer_.kv_heads > 0 && params_.heads > 0 && params_.heads % layer_.kv_heads == 0 && layer_.block_tokens > 0);
+  WEIR_CHECK(layer_.type == DType::kF32 || layer_.type == DType::kF16 || layer_.type == DType::kBF16 || layer_.type == DType::kQ8_0);
+  WEIR_CHECK(layer_.values || (layer_.value_dim <= layer_.key_dim), "values of {} in keys of {}", layer_.value_dim, layer_.key_dim);
+  WEIR_CHECK(q_.cols == std::int64_t{params_.heads} * layer_.key_dim && out_.cols == std::int64_t{params_.heads} * layer_.value_dim &&
+             q_.rows == out_.rows);
   for (const SequenceSlice& s : slices) {
-    WEIR_CHECK(s.first_row >= 0 && s.row_count >= 0 && s.first_row + s.row_count <= call.q.rows && s.first_position >= 0);
-    WEIR_CHECK(static_cast<std::int64_t>(s.blocks.size()) * layer.block_tokens >= std::int64_t{s.first_position} + s.row_count,
+    WEIR_CHECK(s.first_row >= 0 && s.row_count >= 0 && s.first_row + s.row_count <= q_.rows && s.first_position >= 0);
+    WEIR_CHECK(static_cast<std::int64_t>(s.blocks.size()) * layer_.block_tokens >= std::int64_t{s.first_position} + s.row_count,
                "{} blocks for position {}", s.blocks.size(), s.first_position + s.row_count - 1);
   }
+}
+
+// What decides a split is how well threads can be kept busy: it does not change a result.
+bool worth_splitting(const Block& b, std::int64_t cost, std::int64_t most) {
+  const std::int64_t segments = b.segment_end - b.segment_begin;
+  return segments > 1 && cost > most && (b.row_end - b.row_begin == 1 || b.entries() * segments <= kSplitResults);
 }
 
 }  // namespace
 
 void CpuBackend::attention(ConstMatrix q, std::span<const SequenceSlice> slices, const KvLayer& layer, const AttentionParams& params,
                            Matrix out) {
-  const Call call{table_, q, layer, params, out, layer.kv_heads > 0 ? params.heads / layer.kv_heads : 0};
-  check_call(call, slices);
+  const Attention attention(table_, q, layer, params, out);
+  attention.check(slices);
   shared_.reset();
-  std::int64_t count = 0, partials = 0, work = 0;
-  cut(call, slices, partials, [&](const Task& t) {
-    ++count;
-    const std::int64_t segments = t.partial >= 0 ? 1 : t.segment_end - t.segment_begin;
-    const std::int64_t positions = std::min(segments * kKvSegment, visible(call, *t.slice, t.row_end - 1).end);
-    work += (t.row_end - t.row_begin) * t.heads * positions * (layer.key_dim + layer.value_dim);
+  std::int64_t block_count = 0, work = 0;
+  attention.cut(slices, [&](const Block& b) {
+    ++block_count;
+    work += attention.cost(b);
   });
-  const Partials shared = Partials::take(partials, layer.value_dim, shared_);
-  auto* tasks = shared_.take<Task>(count);
-  count = partials = 0;
-  cut(call, slices, partials, [&](const Task& t) { tasks[count++] = t; });
+  const std::int64_t most = pool_.size() == 1 ? work : work / (pool_.size() * kTasksPerThread);
+  auto* blocks = shared_.take<Block>(block_count);
+  auto* left = shared_.take<std::int32_t>(block_count);
+  std::int64_t task_count = 0, partials = 0;
+  block_count = 0;
+  attention.cut(slices, [&](const Block& b) {
+    Block& block = blocks[block_count] = b;
+    const std::int32_t segments = b.segment_end - b.segment_begin;
+    if (worth_splitting(b, attention.cost(b), most)) {
+      block.partials = partials;
+      block.segments_left = &(left[block_count] = segments);
+      partials += b.entries() * segments;
+    }
+    task_count += block.partials >= 0 ? segments : 1;
+    ++block_count;
+  });
+  auto* tasks = shared_.take<Task>(task_count);
+  task_count = 0;
   // Later rows see more: the longest tasks go first, so that threads end together.
-  for_tasks(count, work / std::max<std::int64_t>(count, 1),
-            [&](std::int64_t i, Scratch& scratch) { run_task(call, tasks[count - 1 - i], shared, scratch); });
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (tasks[i].partial < 0) continue;
-    const std::int64_t segments = tasks[i].segment_end - tasks[i].segment_begin;
-    scratch_[0].reset();
-    finish_split(call, tasks[i], segments, shared, scratch_[0]);
-    i += segments - 1;
+  for (std::int64_t i = block_count - 1; i >= 0; --i) {
+    const Block& block = blocks[i];
+    for (std::int32_t s = block.segment_begin; s < (block.partials >= 0 ? block.segment_end : block.segment_begin + 1); ++s)
+      tasks[task_count++] = {&block, s};
   }
-}
-
-void CpuBackend::store_kv(ConstMatrix keys, ConstMatrix values, std::span<const SequenceSlice> slices, const KvLayer& layer) {
-  const std::int64_t element = row_bytes(layer.type, 1);
-  WEIR_CHECK(keys.cols == std::int64_t{layer.kv_heads} * layer.key_dim, "keys of {} columns", keys.cols);
-  WEIR_CHECK(!layer.values || (values.cols == std::int64_t{layer.kv_heads} * layer.value_dim && values.rows == keys.rows),
-             "values of {} columns", values.cols);
-  for (const SequenceSlice& slice : slices) {
-    WEIR_CHECK(slice.first_row >= 0 && slice.first_row + slice.row_count <= keys.rows);
-    WEIR_CHECK(static_cast<std::int64_t>(slice.blocks.size()) * layer.block_tokens >= std::int64_t{slice.first_position} + slice.row_count);
-    for_rows(slice.row_count, keys.cols + (layer.values ? values.cols : 0), [&](std::int64_t i) {
-      const std::int64_t position = slice.first_position + i, token = position % layer.block_tokens;
-      const std::int64_t block = slice.blocks[static_cast<std::size_t>(position / layer.block_tokens)].value;
-      for (std::int64_t h = 0; h < layer.kv_heads; ++h) {
-        const std::int64_t row = (block * layer.kv_heads + h) * layer.block_tokens + token;
-        table_.narrow(layer.type, keys.row(slice.first_row + i) + h * layer.key_dim, layer.key_dim,
-                      layer.keys + row * layer.key_dim * element);
-        if (!layer.values) continue;
-        table_.narrow(layer.type, values.row(slice.first_row + i) + h * layer.value_dim, layer.value_dim,
-                      layer.values + row * layer.value_dim * element);
-      }
-    });
-  }
+  const AttentionSums shared = take_sums(partials, layer.value_dim, shared_);
+  for_tasks(task_count, work / std::max<std::int64_t>(task_count, 1),
+            [&](std::int64_t i, Scratch& scratch) { attention.run(tasks[i], shared, scratch); });
 }
 
 }  // namespace weir::kernels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// simd/attention.inl for avx512.
+// simd/attention*.inl for avx512, in floats.
 #if defined(__x86_64__)
 #include "kernels/avx512/intrinsics.h"
 
@@ -10,23 +10,25 @@
 namespace weir::kernels::avx512 {
 namespace {
 
-constexpr int kScoreRows = 8, kValueTile = 16;
+constexpr int kBlockEntries = 4, kScoreTiles = 4, kValueParts = 4;
 
 // clang-format off: each needs those before it
 #include "kernels/avx512/vec.inl"
 #include "kernels/simd/math.inl"
-#include "kernels/simd/elementwise.inl"
-#include "kernels/simd/float_tile.inl"
+#include "kernels/simd/attention_tiles.inl"
 #include "kernels/simd/attention.inl"
 // clang-format on
 
 }  // namespace
 
 void add_attention(KernelTable& table) {
-  table.load_keys = load_keys;
-  table.scores = scores;
-  table.softmax_chunk = softmax_chunk;
-  table.weigh_values = weigh_values;
+  table.attention = {.f32 = {attention_step<FloatWords>, pack_query, pack_keys, pack_values},
+                     .bf16 = {},
+                     .step_f16 = attention_step<HalfWords>,
+                     .key_rows = key_rows,
+                     .split_pairs = split_pairs,
+                     .merge = merge,
+                     .finish = finish};
 }
 
 }  // namespace weir::kernels::avx512

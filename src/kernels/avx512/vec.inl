@@ -60,6 +60,7 @@ inline V max(V x, V y) { return {_mm512_max_ps(x.v, y.v)}; }
 inline V abs(V x) { return {_mm512_abs_ps(x.v)}; }
 inline V copy_sign(V magnitude, V from) { return {_mm512_or_ps(magnitude.v, _mm512_and_ps(_mm512_set1_ps(-0.0f), from.v))}; }
 inline V choose_less(V x, V y, V yes, V no) { return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.v, y.v, _CMP_LT_OQ), no.v, yes.v)}; }
+inline bool any_less(V x, V y) { return _mm512_cmp_ps_mask(x.v, y.v, _CMP_LT_OQ) != 0; }
 inline V round(V x) { return {_mm512_roundscale_ps(x.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 inline V scale_by_power(V x, V n) {
   const __m512i whole = _mm512_cvtps_epi32(n.v), first = _mm512_srai_epi32(whole, 1), second = _mm512_sub_epi32(whole, first);

@@ -32,10 +32,7 @@ void multiply(const float* x, std::int64_t n, float* out);
 void scale(float factor, float softcap, std::int64_t n, float* x);
 void rope(float* x, const float* cosines, const float* sines, std::int64_t half, bool pairs);
 
-void load_keys(DType type, const std::byte* keys, std::int64_t dim, int first, int count, float* transposed);
-void scores(const float* const* q, int rows, const float* transposed, std::int64_t dim, float* scores);
-float softmax_chunk(float* scores, int begin, int end, float scale, float softcap, SoftmaxState& state);
-void weigh_values(const ValueTile& tile);
+const AttentionKernels& attention();
 
 void conv_row(const ConvRow& row, const ConvParams& params);
 void ssd_step(const SsdStep& step);

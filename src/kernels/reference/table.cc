@@ -5,7 +5,7 @@
 namespace weir::kernels {
 
 const KernelTable& reference_table() {
-  static constexpr KernelTable kTable{
+  static const KernelTable kTable{
       .name = "reference",
       .widen = reference::widen,
       .narrow = reference::narrow,
@@ -27,10 +27,7 @@ const KernelTable& reference_table() {
       .multiply = reference::multiply,
       .scale = reference::scale,
       .rope = reference::rope,
-      .load_keys = reference::load_keys,
-      .scores = reference::scores,
-      .softmax_chunk = reference::softmax_chunk,
-      .weigh_values = reference::weigh_values,
+      .attention = reference::attention(),
       .conv_row = reference::conv_row,
       .ssd_step = reference::ssd_step,
       .delta_step = reference::delta_step,

@@ -1,156 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over one chunk of positions on V; a chunk is two V wide. Before inclusion: kScoreRows, rows of a tile of scores,
-// and kValueTile, sums of a tile of values.
+// Attention over one chunk of positions on V. A block of entries takes each word of keys (or values) from its register many
+// times; scores stay in the first-level cache between the three steps of a block: scores, softmax, weighted values. Before
+// inclusion: kBlockEntries, kScoreTiles and kValueParts say how many registers of sums a block has, and `Words` what a word
+// is: how it is loaded, spread and multiplied, and how a score becomes a weight.
 
-template <DType type>
-inline void transpose_keys(const std::byte* keys, std::int64_t dim, int first, int count, float* transposed) {
-  constexpr std::int64_t kBytes = type == DType::kF32 ? 4 : 2;
-  for (int p = 0; p < count; p += 16) {
-    const int here = count - p < 16 ? count - p : 16;
-    for (std::int64_t d = 0; d < dim; d += 16) {
-      V rows[16];
+constexpr float kNothing = -__builtin_inff();
+
+// out[e][t · 16 …] = scores of kEntries entries at kTiles tiles of positions.
+template <class Words, int kEntries, int kTiles>
+inline void score_tiles(const AttentionStep& s, const float* q, int tile, float* out) {
+  V acc[kEntries][kTiles];
+  const std::byte* keys[kTiles];
+  WEIR_UNROLL
+  for (int t = 0; t < kTiles; ++t) {
+    keys[t] = s.keys[tile + t];
+    WEIR_UNROLL
+    for (int e = 0; e < kEntries; ++e) acc[e][t] = zero();
+  }
+  for (std::int64_t w = 0; w < s.key_words; ++w) {
+    typename Words::Lanes key[kTiles];
+    WEIR_UNROLL
+    for (int t = 0; t < kTiles; ++t) key[t] = Words::lanes(keys[t] + w * kKvTile * Words::kBytes);
+    WEIR_UNROLL
+    for (int e = 0; e < kEntries; ++e) {
+      const auto x = Words::spread(q + e * s.key_words + w);
       WEIR_UNROLL
-      for (int i = 0; i < 16; ++i) {
-        if (i >= here) {
-          rows[i] = zero();
-          continue;
-        }
-        const std::byte* at = keys + ((p + i) * dim + d) * kBytes;
-        rows[i] = dim - d >= 16 ? load_weights<type>(at) : load_weights_n<type>(at, dim - d);
+      for (int t = 0; t < kTiles; ++t) acc[e][t] = Words::dot(acc[e][t], x, key[t]);
+    }
+  }
+  WEIR_UNROLL
+  for (int e = 0; e < kEntries; ++e) WEIR_UNROLL
+  for (int t = 0; t < kTiles; ++t) store(out + e * kKvChunk + (tile + t) * kKvTile, acc[e][t]);
+}
+
+template <class Words, int kEntries>
+inline void score_block(const AttentionStep& s, const float* q, float* out) {
+  int tile = 0;
+  for (; tile + kScoreTiles <= s.tiles; tile += kScoreTiles) score_tiles<Words, kEntries, kScoreTiles>(s, q, tile, out);
+  for (; tile < s.tiles; ++tile) score_tiles<Words, kEntries, 1>(s, q, tile, out);
+}
+
+// Scores of one entry as the softmax sees them: capped, and nothing where the entry may not look.
+inline void mask_scores(const AttentionStep& s, int entry, float* scores) {
+  alignas(64) static constexpr float kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const V lanes = load(kLanes), nothing = set1(kNothing);
+  for (int t = 0; t < s.tiles; ++t) {
+    V x = load(scores + t * kKvTile);
+    if (s.softcap > 0) x = set1(s.softcap) * tanh(x);
+    const V from = set1(static_cast<float>(s.begin[entry] - t * kKvTile)), to = set1(static_cast<float>(s.end[entry] - t * kKvTile));
+    store(scores + t * kKvTile, choose_less(lanes, from, nothing, choose_less(lanes, to, x, nothing)));
+  }
+}
+
+inline void rescale(const AttentionSums& sums, float factor, std::int64_t dim) {
+  const V f = set1(factor);
+  store(sums.weights, load(sums.weights) * f);
+  for (std::int64_t d = 0; d < dim; d += kKvTile) store(sums.acc + d, load(sums.acc + d) * f);
+}
+
+// Scores to weights relative to the entry's maximum.
+template <class Words>
+inline void softmax_entry(const AttentionStep& s, int entry, float* scores, typename Words::Weight* weights) {
+  const AttentionSums sums = s.sums.from(entry);
+  if (s.begin[entry] >= s.end[entry]) {
+    for (int t = 0; t < s.tiles; t += 2) Words::put_weights(weights + t * kKvTile, zero(), zero());
+    return;
+  }
+  if (s.softcap > 0 || s.begin[entry] > 0 || s.end[entry] < s.tiles * kKvTile) mask_scores(s, entry, scores);
+  V most = load(scores);
+  for (int t = 1; t < s.tiles; ++t) most = max(most, load(scores + t * kKvTile));
+  if (any_less(set1(*sums.max + kMaxSlack), most)) {
+    const float before = *sums.max;
+    *sums.max = largest(most);
+    rescale(sums, first_lane(exp2_exact(set1(before - *sums.max))), s.value_dim);
+  }
+  const V level = set1(*sums.max);
+  V total = load(sums.weights);
+  for (int t = 0; t < s.tiles; t += 2) {
+    const V low = Words::weight_of(load(scores + t * kKvTile) - level);
+    const V high = t + 1 < s.tiles ? Words::weight_of(load(scores + (t + 1) * kKvTile) - level) : zero();
+    total = total + low;
+    total = total + high;
+    Words::put_weights(weights + t * kKvTile, low, high);
+  }
+  store(sums.weights, total);
+}
+
+// acc[e][d …] += weights · values for kEntries entries and kParts registers of dimensions, of which the last has `count`.
+template <class Words, int kEntries, int kParts>
+inline void weigh_parts(const AttentionStep& s, const typename Words::Weight* weights, const AttentionSums& sums, std::int64_t d,
+                        std::int64_t count) {
+  V acc[kEntries][kParts];
+  WEIR_UNROLL
+  for (int e = 0; e < kEntries; ++e) WEIR_UNROLL
+  for (int p = 0; p < kParts; ++p) acc[e][p] = load(sums.acc + e * sums.acc_stride + d + p * 16);
+  for (int t = 0; t < s.tiles; ++t) {
+    const std::byte* value = s.values[t] + d * Words::kBytes;
+    const typename Words::Weight* weight = weights + t * kKvTile;
+    for (int w = 0; w < Words::kValueRows; ++w, value += s.value_dim * Words::kBytes) {
+      typename Words::Lanes x[kParts];
+      WEIR_UNROLL
+      for (int p = 0; p < kParts; ++p)
+        x[p] = p + 1 < kParts ? Words::lanes(value + p * 16 * Words::kBytes) : Words::some_lanes(value + p * 16 * Words::kBytes, count);
+      WEIR_UNROLL
+      for (int e = 0; e < kEntries; ++e) {
+        const auto y = Words::spread_weight(weight + e * kKvChunk, w);
+        WEIR_UNROLL
+        for (int p = 0; p < kParts; ++p) acc[e][p] = Words::dot(acc[e][p], y, x[p]);
       }
-      if (dim - d >= 16) {
-        transpose16(rows, transposed + d * kKvChunk + first + p, kKvChunk);
-        continue;
-      }
-      alignas(64) float square[256];
-      transpose16(rows, square, 16);
-      for (std::int64_t i = 0; i < dim - d; ++i) store(transposed + (d + i) * kKvChunk + first + p, load(square + i * 16));
-    }
-  }
-}
-
-// Whole groups of 16 lanes are written when the first lane is aligned: lanes beyond `count` belong to later positions.
-inline void load_keys(DType type, const std::byte* keys, std::int64_t dim, int first, int count, float* transposed) {
-  if (first % 16 == 0) {
-    if (type == DType::kF32) return transpose_keys<DType::kF32>(keys, dim, first, count, transposed);
-    if (type == DType::kF16) return transpose_keys<DType::kF16>(keys, dim, first, count, transposed);
-    return transpose_keys<DType::kBF16>(keys, dim, first, count, transposed);
-  }
-  const std::int64_t bytes = type == DType::kF32 ? 4 : 2;
-  alignas(64) float part[16];
-  for (int p = 0; p < count; ++p) {
-    for (std::int64_t d = 0; d < dim; d += 16) {
-      const std::int64_t here = dim - d < 16 ? dim - d : 16;
-      widen_row(type, keys + (p * dim + d) * bytes, here, part);
-      for (std::int64_t i = 0; i < here; ++i) transposed[(d + i) * kKvChunk + first + p] = part[i];
-    }
-  }
-}
-
-template <int kRows>
-inline void score_rows(const float* const* q, const float* transposed, std::int64_t dim, float* scores) {
-  V acc[kRows][2];
-  WEIR_UNROLL
-  for (auto& line : acc) line[0] = line[1] = zero();
-  for (std::int64_t d = 0; d < dim; ++d) {
-    const V low = load(transposed + d * kKvChunk), high = load(transposed + d * kKvChunk + 16);
-    WEIR_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const V x = set1(q[r][d]);
-      acc[r][0] = fma(x, low, acc[r][0]);
-      acc[r][1] = fma(x, high, acc[r][1]);
     }
   }
   WEIR_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    store(scores + r * kKvChunk, acc[r][0]);
-    store(scores + r * kKvChunk + 16, acc[r][1]);
-  }
+  for (int e = 0; e < kEntries; ++e) WEIR_UNROLL
+  for (int p = 0; p < kParts; ++p) store(sums.acc + e * sums.acc_stride + d + p * 16, acc[e][p]);
 }
 
-inline void scores(const float* const* q, int rows, const float* transposed, std::int64_t dim, float* out) {
-  int r = 0;
-  for (; r + kScoreRows <= rows; r += kScoreRows) score_rows<kScoreRows>(q + r, transposed, dim, out + r * kKvChunk);
-  for (; r + 2 <= rows; r += 2) score_rows<2>(q + r, transposed, dim, out + r * kKvChunk);
-  for (; r < rows; ++r) score_rows<1>(q + r, transposed, dim, out + r * kKvChunk);
-}
-
-inline float softmax_chunk(float* scores, int begin, int end, float scale, float softcap, SoftmaxState& state) {
-  alignas(64) static constexpr float kLanes[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
-                                                   16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
-  const V nothing = set1(-__builtin_inff()), from = set1(static_cast<float>(begin)), to = set1(static_cast<float>(end));
-  V s[2];
-  WEIR_UNROLL
-  for (int i = 0; i < 2; ++i) {
-    s[i] = load(scores + 16 * i) * set1(scale);
-    if (softcap > 0) s[i] = soft_cap(s[i], set1(softcap));
-    const V lane = load(kLanes + 16 * i);
-    s[i] = choose_less(lane, from, nothing, choose_less(lane, to, s[i], nothing));
-  }
-  const float top = largest(max(s[0], s[1]));
-  const float most = top > state.max ? top : state.max;
-  WEIR_UNROLL
-  for (int i = 0; i < 2; ++i) {
-    s[i] = exp(s[i] - set1(most));
-    store(scores + 16 * i, s[i]);
-  }
-  const float factor = first_lane(exp(set1(state.max) - set1(most)));
-  state.sum = state.sum * factor + sum(s[0] + s[1]);
-  state.max = most;
-  return factor;
-}
-
-// kRows rows × kParts · 16 dimensions from `d` on; `count` of the last 16 exist.
-template <int kRows, int kParts>
-inline void weigh_block(const ValueTile& t, int row, std::int64_t d, std::int64_t count) {
-  int begin = t.begin[row], end = t.end[row];  // the positions that all rows see
-  WEIR_UNROLL
-  for (int r = 1; r < kRows; ++r) {
-    begin = t.begin[row + r] > begin ? t.begin[row + r] : begin;
-    end = t.end[row + r] < end ? t.end[row + r] : end;
-  }
-  V acc[kRows][kParts];
-  const auto value = [&](int p, int part) {
-    return load_part(t.values + (p - t.first) * t.stride + d + 16 * part, part + 1 < kParts ? 16 : count);
-  };
-  const auto add_alone = [&](int r, int from, int to) {
-    for (int p = from; p < to; ++p) WEIR_UNROLL
-    for (int i = 0; i < kParts; ++i) acc[r][i] = fma(set1(t.weights[(row + r) * kKvChunk + p]), value(p, i), acc[r][i]);
-  };
-  WEIR_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    WEIR_UNROLL
-    for (int i = 0; i < kParts; ++i)
-      acc[r][i] = load_part(t.acc[row + r] + d + 16 * i, i + 1 < kParts ? 16 : count) * set1(t.factors[row + r]);
-    add_alone(r, t.begin[row + r], begin < t.end[row + r] ? begin : t.end[row + r]);
-  }
-  for (int p = begin; p < end; ++p) {
-    V values[kParts];
-    WEIR_UNROLL
-    for (int i = 0; i < kParts; ++i) values[i] = value(p, i);
-    WEIR_UNROLL
-    for (int r = 0; r < kRows; ++r) WEIR_UNROLL
-    for (int i = 0; i < kParts; ++i) acc[r][i] = fma(set1(t.weights[(row + r) * kKvChunk + p]), values[i], acc[r][i]);
-  }
-  WEIR_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    add_alone(r, end > begin ? end : begin, t.end[row + r]);
-    WEIR_UNROLL
-    for (int i = 0; i < kParts; ++i) store_part(t.acc[row + r] + d + 16 * i, acc[r][i], i + 1 < kParts ? 16 : count);
-  }
-}
-
-template <int kRows>
-inline void weigh_rows(const ValueTile& t, int row) {
-  constexpr int kParts = kValueTile / kRows < 4 ? kValueTile / kRows : 4;
+template <class Words, int kEntries>
+inline void weigh_block(const AttentionStep& s, const typename Words::Weight* weights, const AttentionSums& sums) {
+  constexpr int kWidth = 16 * kValueParts;
   std::int64_t d = 0;
-  for (; d + 16 * kParts <= t.dim; d += 16 * kParts) weigh_block<kRows, kParts>(t, row, d, 16);
-  for (; d < t.dim; d += 16) weigh_block<kRows, 1>(t, row, d, t.dim - d < 16 ? t.dim - d : 16);
+  for (; d + kWidth <= s.value_dim; d += kWidth) weigh_parts<Words, kEntries, kValueParts>(s, weights, sums, d, 16);
+  for (; d < s.value_dim; d += 16) weigh_parts<Words, kEntries, 1>(s, weights, sums, d, s.value_dim - d < 16 ? s.value_dim - d : 16);
 }
 
-inline void weigh_values(const ValueTile& t) {
-  int row = 0;
-  for (; row + 4 <= t.rows; row += 4) weigh_rows<4>(t, row);
-  for (; row + 2 <= t.rows; row += 2) weigh_rows<2>(t, row);
-  for (; row < t.rows; ++row) weigh_rows<1>(t, row);
+template <class Words, int kEntries>
+inline void attend_block(const AttentionStep& s, int entry) {
+  alignas(64) float scores[kEntries * kKvChunk];
+  alignas(64) typename Words::Weight weights[kEntries * kKvChunk];
+  score_block<Words, kEntries>(s, s.q + entry * s.key_words, scores);
+  for (int e = 0; e < kEntries; ++e) softmax_entry<Words>(s, entry + e, scores + e * kKvChunk, weights + e * kKvChunk);
+  weigh_block<Words, kEntries>(s, weights, s.sums.from(entry));
+}
+
+template <class Words>
+inline void attention_step(const AttentionStep& s) {
+  int entry = 0;
+  for (; entry + kBlockEntries <= s.entries; entry += kBlockEntries) attend_block<Words, kBlockEntries>(s, entry);
+  if (kBlockEntries > 2 && entry + 2 <= s.entries) {
+    attend_block<Words, 2>(s, entry);
+    entry += 2;
+  }
+  for (; entry < s.entries; ++entry) attend_block<Words, 1>(s, entry);
 }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// simd/attention.inl on pairs of BF16: queries, keys, weights and values in BF16, products and sums in float.
+#if defined(__x86_64__)
+#include "kernels/avx512/intrinsics.h"
+
+#include "kernels/avx512/kernels.h"
+
+#include "kernels/avx512/target_bf16_begin.h"
+
+namespace weir::kernels::avx512 {
+namespace {
+
+constexpr int kBlockEntries = 4, kScoreTiles = 4, kValueParts = 4;
+
+// clang-format off: each needs those before it
+#include "kernels/avx512/vec.inl"
+#include "kernels/simd/math.inl"
+#include "kernels/simd/attention_tiles.inl"
+#include "kernels/simd/attention.inl"
+// clang-format on
+
+inline __m512i round_pairs(V low, V high) { return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high.v, low.v)); }
+
+struct PairWords {
+  using Lanes = __m512i;
+  using Weight = std::uint16_t;
+  static constexpr int kBytes = 4, kValueRows = kKvTile / 2;
+  static Lanes lanes(const std::byte* p) { return _mm512_loadu_si512(p); }
+  static Lanes some_lanes(const std::byte* p, std::int64_t n) { return _mm512_maskz_loadu_epi32(mask_below(n), p); }
+  static Lanes spread(const void* p) {
+    int pair;
+    __builtin_memcpy(&pair, p, sizeof pair);
+    return _mm512_set1_epi32(pair);
+  }
+  static Lanes spread_weight(const Weight* p, int row) { return spread(p + 2 * row); }
+  static V dot(V acc, Lanes x, Lanes y) { return {_mm512_dpbf16_ps(acc.v, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y))}; }
+  // 2^x within 8e-5, a small part of what rounding to BF16 loses: a polynomial of x - floor(x), scaled by 2^floor(x).
+  static V weight_of(V x) {
+    const __m512 y = _mm512_max_ps(_mm512_set1_ps(-200.0f), x.v), r = _mm512_reduce_ps(y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(7.8024522690e-02f), r, _mm512_set1_ps(2.2606715540e-01f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(6.9583354048e-01f));
+    return {_mm512_scalef_ps(_mm512_fmadd_ps(p, r, _mm512_set1_ps(9.9992521857e-01f)), y)};
+  }
+  static void put_weights(Weight* p, V low, V high) { _mm512_storeu_si512(p, round_pairs(low, high)); }
+};
+
+void pack_query_pairs(const float* q, std::int64_t dim, float scale, float* out) {
+  for (std::int64_t d = 0; d < dim; d += 32) {
+    const std::int64_t here = dim - d < 32 ? dim - d : 32, first = here < 16 ? here : 16;
+    const V low = load_n(q + d, first) * set1(scale), high = here > 16 ? load_n(q + d + 16, here - 16) * set1(scale) : zero();
+    _mm512_mask_storeu_epi32(out + d / 2, mask_below((here + 1) / 2), round_pairs(low, high));
+  }
+}
+
+// Sixteen rows of pairs, turned: out[pair][16].
+void pack_keys_pairs(const TileRows& t, std::byte* tile) {
+  for (std::int64_t d = 0; d < t.dim; d += 32) {
+    const std::int64_t here = t.dim - d < 32 ? t.dim - d : 32, first = here < 16 ? here : 16;
+    V square[16];
+    for (int i = 0; i < kKvTile; ++i) {
+      const float* row = t.rows + i * t.stride + d;
+      const V low = i < t.count ? load_n(row, first) : zero(), high = i < t.count && here > 16 ? load_n(row + 16, here - 16) : zero();
+      square[i] = {_mm512_castsi512_ps(round_pairs(low, high))};
+    }
+    alignas(64) float turned[256];
+    transpose16(square, turned, 16);
+    __builtin_memcpy(tile + d / 2 * kKvTile * 4, turned, static_cast<std::size_t>((here + 1) / 2 * kKvTile * 4));
+  }
+}
+
+void pack_values_pairs(const TileRows& t, std::byte* tile) {
+  // Lane i of the result takes the halves 16 · (even row) + i and its partner of the odd row.
+  const __m512i low = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18,
+                                       2, 17, 1, 16, 0);
+  for (int i = 0; i < kKvTile; i += 2) {
+    for (std::int64_t d = 0; d < t.dim; d += 16) {
+      const std::int64_t here = t.dim - d < 16 ? t.dim - d : 16;
+      const V even = i < t.count ? load_n(t.rows + i * t.stride + d, here) : zero();
+      const V odd = i + 1 < t.count ? load_n(t.rows + (i + 1) * t.stride + d, here) : zero();
+      const __m512i pairs = _mm512_permutexvar_epi16(low, round_pairs(even, odd));
+      _mm512_mask_storeu_epi32(tile + (i / 2 * t.dim + d) * 4, mask_below(here), pairs);
+    }
+  }
+}
+
+}  // namespace
+
+void add_attention_bf16(KernelTable& table) {
+  table.attention.bf16 = {attention_step<PairWords>, pack_query_pairs, pack_keys_pairs, pack_values_pairs};
+}
+
+}  // namespace weir::kernels::avx512
+
+#include "kernels/avx512/target_end.h"
+#endif
