@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of linear layers and attention. Counters: bytes of weights (or keys and values) per second, and multiply-adds
-// counted as two operations. Example: weir_kernels_bench --benchmark_filter='linear/Q4_1'
+// Speed of linear layers with packed weights and of attention. Counters: bytes of weights (or keys and values) per second, and
+// multiply-adds counted as two operations. Example: weir_kernels_bench --benchmark_filter='linear/Q4_1'
 #include <benchmark/benchmark.h>
 
 #include "kernels/cpu_backend.h"
@@ -17,13 +17,19 @@ const std::int64_t kWorkingSet = (std::getenv("WEIR_BENCH_MB") ? std::atoi(std::
 void linear(benchmark::State& state, DType type, Activations activations, std::int64_t in, std::int64_t out) {
   const std::int64_t rows = state.range(0);
   auto backend = make_cpu_backend({.threads = static_cast<int>(state.range(1)), .activations = activations});
-  const std::int64_t bytes = out * row_bytes(type, in), copies = rows == 1 ? kWorkingSet / bytes + 1 : 1;
+  const std::int64_t bytes = out * row_bytes(type, in), copies = rows <= 32 ? kWorkingSet / bytes + 1 : 1;
   const auto one = random_weights(type, out, in, 1);
-  std::vector<std::byte> all;
-  for (std::int64_t i = 0; i < copies; ++i) all.insert(all.end(), one.begin(), one.end());
-  std::vector<Weight> weights;
-  for (std::int64_t i = 0; i < copies; ++i)
-    weights.push_back({{type, {out, in}, std::span(all).subspan(static_cast<std::size_t>(i * bytes), static_cast<std::size_t>(bytes))}});
+  const Weight weight{{type, {out, in}, one}};
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  const auto packed_bytes = static_cast<std::size_t>((*backend)->packed_bytes(weight)), step = (packed_bytes + 63) / 64;
+  std::vector<Line> packed(step * static_cast<std::size_t>(copies));
+  std::vector<Weight> weights(static_cast<std::size_t>(copies), weight);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    (*backend)->pack(weight, {packed[i * step].bytes, packed_bytes});
+    weights[i].packed = packed[i * step].bytes;
+  }
   const Floats x = random_floats(rows * in, 2);
   Floats y(static_cast<std::size_t>(rows * out));
   for (auto _ : state) {
@@ -74,9 +80,9 @@ int register_all() {
   std::vector<DType> types = kQuantized;
   types.insert(types.end(), kPlain.begin(), kPlain.end());
   for (const DType type : types) {
-    const std::int64_t k = dtype_info(type).block_size == 256 ? 2048 : 576, out = k == 576 ? 1536 : 2048;
+    const std::int64_t k = dtype_info(type).block_size == 32 ? 576 : 2048, out = k == 576 ? 1536 : 2048;
     for (const Activations a : {Activations::kInt8, Activations::kF32})
-      add(fmt::format("linear/{}/{}/{}x{}", dtype_name(type), a == Activations::kInt8 ? "int8" : "f32", out, k), {1, 8, 128}, "rows",
+      add(fmt::format("linear/{}/{}/{}x{}", dtype_name(type), a == Activations::kInt8 ? "int8" : "f32", out, k), {1, 8, 32, 512}, "rows",
           linear, type, a, k, out);
   }
   for (const DType type : {DType::kF32, DType::kF16})
