@@ -40,7 +40,7 @@ void cut(const LinearJob& job, std::int64_t total_work, int threads, Emit emit) 
   const std::int64_t wanted = std::max(kTaskWork, total_work / (threads * 8));
   for (std::int64_t r = 0; r < rows; r += kTaskRows) {
     const std::int64_t row_end = std::min(rows, r + kTaskRows);
-    constexpr std::int64_t kGrain = kPanelOuts * kPanelsTogether;
+    constexpr std::int64_t kGrain = kStripeOuts;
     const std::int64_t outs = std::max<std::int64_t>(1, wanted / (in * (row_end - r) * kGrain)) * kGrain;
     for (std::int64_t o = 0; o < out; o += outs) emit(o, std::min(out, o + outs), r, row_end);
   }
@@ -118,12 +118,13 @@ std::int64_t CpuBackend::packed_bytes(const Weight& weight) const {
 std::string CpuBackend::packed_layout() const { return fmt::format("panels {}, plain {}", kPackedLayoutVersion, kPlainLayoutVersion); }
 
 void CpuBackend::pack(const Weight& weight, std::span<std::byte> out) {
-  const std::int64_t panels = (weight.out() + kPanelOuts - 1) / kPanelOuts;
-  WEIR_CHECK(static_cast<std::int64_t>(out.size()) == packed_bytes(weight), "{} bytes for {} panels", out.size(), panels);
-  const std::int64_t bytes = static_cast<std::int64_t>(out.size()) / std::max<std::int64_t>(panels, 1);
-  for_tasks(panels, weight.in() * kPanelOuts * 64, [&](std::int64_t p, Scratch&) {
-    if (is_plain(weight.view.type)) return pack_plain_panel(table_, weight, p, out.data() + p * bytes);
-    pack_panel(weight.view, p * kPanelOuts, out.data() + p * bytes);
+  const bool plain = is_plain(weight.view.type);
+  const std::int64_t outs = plain ? kPanelOuts : kStripeOuts, pieces = (weight.out() + outs - 1) / outs;
+  WEIR_CHECK(static_cast<std::int64_t>(out.size()) == packed_bytes(weight), "{} bytes for {} pieces", out.size(), pieces);
+  const std::int64_t bytes = static_cast<std::int64_t>(out.size()) / std::max<std::int64_t>(pieces, 1);
+  for_tasks(pieces, weight.in() * outs * 64, [&](std::int64_t i, Scratch&) {
+    if (plain) return pack_plain_panel(table_, weight, i, out.data() + i * bytes);
+    pack_stripe(weight.view, i * kStripeOuts, out.data() + i * bytes);
   });
 }
 

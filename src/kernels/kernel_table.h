@@ -15,9 +15,9 @@
 
 namespace weir::kernels {
 
-struct PackedPanelShape;  // packed_panels.h
+struct PackedShape;  // packed_panels.h
 
-inline constexpr int kPanelOuts = 16;   // outputs computed side by side, one per lane
+inline constexpr int kPanelOuts = 16;  // outputs computed side by side, one per lane
 
 // What tiles computed, into the output: out[r][o] = dots[r · kPanelOuts + o] + bias[o], or out += that.
 struct DotsTile {
@@ -84,14 +84,20 @@ struct ResidualTile {
   std::int64_t acc_stride;
 };
 
-// One row times a piece of packed panels (packed_panels.h): what expand_panel and panel_tile give, without the detour.
-struct PackedRow {
+// The panels of a packed stripe (packed_panels.h), from input k_begin on (a multiple of the type's block size, or of 32 for a
+// PackedRow).
+struct PackedPanels {
   DType type;
-  const PackedPanelShape* shape;
-  const std::byte* packed;  // `count` panels, one after the other
-  int count;                // 1 to kPanelsTogether
-  std::int64_t k_begin;     // first input, a multiple of 32
-  int k;                    // inputs, a multiple of 32
+  const PackedShape* shape;
+  const std::byte* packed;
+  int count;  // 1 to kPanelsTogether
+  std::int64_t k_begin;
+};
+
+// One row times `k` inputs of packed panels: what expand_panels and panel_tile give, without the detour.
+struct PackedRow {
+  PackedPanels panels;
+  int k;
   const QuantizedRows* x;
   std::int64_t row;
   std::int64_t x_begin;  // the input of x that meets k_begin
@@ -151,12 +157,12 @@ struct KernelTable {
   // Fills the panel from `outs` rows (the last one repeated up to kPanelOuts), inputs [k_begin, k_begin + panel.k); both are
   // multiples of the type's block size.
   void (*unpack_panel)(DType type, const std::byte* w, std::int64_t w_stride, int outs, std::int64_t k_begin, const Panel& panel);
-  // The same from a packed panel of `k` inputs (packed_panels.h): inputs [k_begin, k_begin + panel.k).
-  void (*expand_panel)(DType type, const std::byte* packed, std::int64_t k, std::int64_t k_begin, const Panel& panel);
+  // The same for panels of a packed stripe, panels[0].k inputs each.
+  void (*expand_panels)(const PackedPanels& from, const Panel* panels);
   // Continue acc over the panels' inputs.
   void (*panel_tile)(const PanelTile& tile);
   void (*residual_tile)(const ResidualTile& tile);
-  void (*packed_row)(const PackedRow& row);  // null: expand_panel and panel_tile are as good
+  void (*packed_row)(const PackedRow& row);  // null: expand_panels and panel_tile are as good
 
   // The panel's weights as floats, [k][kPanelOuts].
   void (*widen_panel)(const Panel& panel, float* wide);

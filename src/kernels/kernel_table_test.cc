@@ -144,19 +144,17 @@ TEST_P(Tables, MultiplyARowOfPackedPanelsToTheSameBitsAsTheirExpansion) {
   for (const DType type : kQuantized) {
     if (!table().packed_row) continue;
     const PanelsAndRows in(type, 3);
-    const PackedPanelShape shape = packed_panel_shape(type, in.cols);
-    std::vector<std::byte> packed(static_cast<std::size_t>(2 * shape.bytes));
-    const TensorView view{type, {2 * kPanelOuts, in.cols}, in.bytes};
-    pack_panel(view, 0, packed.data());
-    pack_panel(view, kPanelOuts, packed.data() + shape.bytes);
+    const PackedShape shape = packed_shape(type, in.cols);
+    std::vector<std::byte> packed(static_cast<std::size_t>(shape.bytes));
+    pack_stripe({type, {kStripeOuts, in.cols}, in.bytes}, 0, packed.data());
     for (const auto& [begin, k] : {std::pair{0, in.cols}, std::pair{32, 32}}) {
       for (int row = 0; row < 3; ++row) {
-        const Floats start(2 * kPanelOuts, 0.25f);
+        const Floats start(kStripeOuts, 0.25f);
         Floats expected = start;
-        reference::packed_row({type, &shape, packed.data(), 2, begin, k, &in.x.view, row, begin, expected.data()});
+        reference::packed_row({{type, &shape, packed.data(), 2, begin}, k, &in.x.view, row, begin, expected.data()});
         for (const int count : {1, 2}) {
           Floats acc = start;
-          table().packed_row({type, &shape, packed.data(), count, begin, k, &in.x.view, row, begin, acc.data()});
+          table().packed_row({{type, &shape, packed.data(), count, begin}, k, &in.x.view, row, begin, acc.data()});
           for (int i = 0; i < count * kPanelOuts; ++i) ASSERT_EQ(acc[i], expected[i]) << dtype_name(type) << " from " << begin;
         }
         if (begin > 0) continue;

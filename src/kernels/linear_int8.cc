@@ -114,16 +114,9 @@ Panel take_panel(DType type, Scratch& scratch) {
   return panel;
 }
 
-// Loads inputs [begin, begin + panel.k) of outputs from `o` on: from the packed weight, or unpacked from the file's layout (and
-// asking for what comes next).
-void load_panel(const KernelTable& table, const Weight& weight, std::int64_t o, int outs, std::int64_t begin, Panel& panel) {
-  const TensorView& w = weight.view;
+// Unpacks inputs [begin, begin + panel.k) of outputs from `o` on from the file's layout, and asks for what comes next.
+void unpack_panel(const KernelTable& table, const TensorView& w, std::int64_t o, int outs, std::int64_t begin, const Panel& panel) {
   const std::int64_t stride = w.bytes_per_row(), k = w.cols();
-  panel.k = static_cast<int>(std::min(kPanelInputs, k - begin));
-  if (weight.packed) {
-    const std::byte* from = weight.packed + o / kPanelOuts * packed_panel_shape(w.type, k).bytes;
-    return table.expand_panel(w.type, from, k, begin, panel);
-  }
   const std::int64_t next = begin + panel.k, next_outs = std::min<std::int64_t>(kPanelOuts, w.rows() - o - kPanelOuts);
   if (next < k) {
     prefetch_panel(w.bytes.data() + o * stride + row_bytes(w.type, next), stride, outs,
@@ -134,9 +127,21 @@ void load_panel(const KernelTable& table, const Weight& weight, std::int64_t o, 
   table.unpack_panel(w.type, w.bytes.data() + o * stride, stride, outs, begin, panel);
 }
 
+// Loads inputs from `begin` on of `count` panels, the first of which starts with output `o` of a stripe.
+void load_panels(const KernelTable& table, const Weight& weight, const PackedShape& shape, std::int64_t o, std::int64_t out_end,
+                 std::int64_t begin, int count, Panel* panels) {
+  const TensorView& w = weight.view;
+  for (int p = 0; p < count; ++p) panels[p].k = static_cast<int>(std::min(kPanelInputs, w.cols() - begin));
+  if (weight.packed) return table.expand_panels({w.type, &shape, weight.packed + o / kStripeOuts * shape.bytes, count, begin}, panels);
+  for (int p = 0; p < count; ++p) {
+    const std::int64_t first = o + p * kPanelOuts;
+    unpack_panel(table, w, first, static_cast<int>(std::min<std::int64_t>(kPanelOuts, out_end - first)), begin, panels[p]);
+  }
+}
+
 // Panels that start with output `o` and are taken together.
 int panels_at(std::int64_t o, std::int64_t out_end) {
-  return static_cast<int>((std::min(out_end - o, std::int64_t{kPanelsTogether} * kPanelOuts) + kPanelOuts - 1) / kPanelOuts);
+  return static_cast<int>((std::min(out_end - o, kStripeOuts) + kPanelOuts - 1) / kPanelOuts);
 }
 
 // Outlier blocks of one row among the panels' inputs.
@@ -156,13 +161,11 @@ void multiply_panels(const KernelTable& table, const QuantizedTask& t, std::int6
   const TensorView& w = t.job->weight->view;
   const auto rows = static_cast<int>(t.row_end - t.row_begin);
   const int count = panels_at(o, t.out_end);
+  const PackedShape shape = packed_shape(w.type, w.cols());
   std::fill_n(acc, count * stride, 0.0f);
   const ResidualList* list = t.input->lists ? t.input->lists + t.row_begin / kTaskRows : nullptr;
   for (std::int64_t begin = 0, chunk = 0; begin < w.cols(); begin += kPanelInputs, ++chunk) {
-    for (int p = 0; p < count; ++p) {
-      const std::int64_t first = o + p * kPanelOuts;
-      load_panel(table, *t.job->weight, first, static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - first)), begin, panels[p]);
-    }
+    load_panels(table, *t.job->weight, shape, o, t.out_end, begin, count, panels);
     table.panel_tile({panels, count, &t.input->rows, t.row_begin, rows, begin, acc, stride});
     if (!list) {
       add_residuals_of_row(table, {panels, count, &t.input->residuals, {}, acc, stride}, *t.input, t.row_begin, begin);
@@ -178,7 +181,7 @@ void run_rows(const KernelTable& table, const QuantizedTask& t, Scratch& scratch
   Panel panels[kPanelsTogether];
   for (Panel& panel : panels) panel = take_panel(t.job->weight->view.type, scratch);
   float* acc = scratch.take<float>(stride * kPanelsTogether);
-  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelsTogether * kPanelOuts) {
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kStripeOuts) {
     multiply_panels(table, t, o, panels, acc, stride);
     for (std::int64_t p = 0, first = o; first < t.out_end && p < kPanelsTogether; ++p, first += kPanelOuts) {
       write_dots(table, *t.job, t.row_begin, t.row_end, acc + p * stride, first,
@@ -190,22 +193,22 @@ void run_rows(const KernelTable& table, const QuantizedTask& t, Scratch& scratch
 // One row, straight from the packed weight.
 void run_packed_row(const KernelTable& table, const QuantizedTask& t) {
   const TensorView& w = t.job->weight->view;
-  const PackedPanelShape shape = packed_panel_shape(w.type, w.cols());
+  const PackedShape shape = packed_shape(w.type, w.cols());
   const std::int64_t k = w.cols(), blocks = k / kActivationBlock;
   const std::int64_t first = t.row_begin * blocks, last = first + t.input->count[t.row_begin];
-  alignas(64) float acc[kPanelsTogether * kPanelOuts];
-  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelsTogether * kPanelOuts) {
+  alignas(64) float acc[kStripeOuts];
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kStripeOuts) {
     const int count = panels_at(o, t.out_end);
-    std::fill_n(acc, kPanelsTogether * kPanelOuts, 0.0f);
-    PackedRow row{w.type, &shape, t.job->weight->packed + o / kPanelOuts * shape.bytes, count, 0, 0, nullptr, 0, 0, acc};
+    std::fill_n(acc, kStripeOuts, 0.0f);
+    PackedRow row{{w.type, &shape, t.job->weight->packed + o / kStripeOuts * shape.bytes, count, 0}, 0, nullptr, 0, 0, acc};
     std::int64_t entry = first;
     for (std::int64_t begin = 0; begin < k; begin += kPanelInputs) {
-      row.k_begin = row.x_begin = begin, row.k = static_cast<int>(std::min(kPanelInputs, k - begin));
+      row.panels.k_begin = row.x_begin = begin, row.k = static_cast<int>(std::min(kPanelInputs, k - begin));
       row.x = &t.input->rows, row.row = t.row_begin;
       table.packed_row(row);
       row.k = kActivationBlock, row.x = &t.input->residuals, row.x_begin = 0;
       for (; entry < last && t.input->block[entry] * kActivationBlock < begin + kPanelInputs; ++entry) {
-        row.k_begin = std::int64_t{t.input->block[entry]} * kActivationBlock, row.row = entry;
+        row.panels.k_begin = std::int64_t{t.input->block[entry]} * kActivationBlock, row.row = entry;
         table.packed_row(row);
       }
     }
@@ -220,25 +223,33 @@ void run_packed_row(const KernelTable& table, const QuantizedTask& t) {
 // Quantised weights, float activations.
 void run_wide(const KernelTable& table, const QuantizedTask& t, Scratch& scratch) {
   const TensorView& w = t.job->weight->view;
-  const std::int64_t rows = t.row_end - t.row_begin;
-  Panel panel = take_panel(w.type, scratch);
+  const PackedShape shape = packed_shape(w.type, w.cols());
+  const std::int64_t rows = t.row_end - t.row_begin, size = rows * 4 * kPanelOuts;
+  Panel panels[kPanelsTogether];
+  for (Panel& panel : panels) panel = take_panel(w.type, scratch);
   float* wide = scratch.take<float>(kPanelInputs * kPanelOuts);
-  float* acc = scratch.take<float>(rows * 4 * kPanelOuts);
+  float* acc = scratch.take<float>(kPanelsTogether * size);
   float* dots = scratch.take<float>(rows * kPanelOuts);
-  for (std::int64_t o = t.out_begin; o < t.out_end; o += kPanelOuts) {
-    const auto outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - o));
-    std::fill_n(acc, rows * 4 * kPanelOuts, 0.0f);
+  for (std::int64_t o = t.out_begin; o < t.out_end; o += kStripeOuts) {
+    const int count = panels_at(o, t.out_end);
+    std::fill_n(acc, count * size, 0.0f);
     for (std::int64_t begin = 0; begin < w.cols(); begin += kPanelInputs) {
-      load_panel(table, *t.job->weight, o, outs, begin, panel);
-      table.widen_panel(panel, wide);
-      table.wide_tile(wide, panel.k, t.job->x.row(t.row_begin) + begin, t.job->x.stride, static_cast<int>(rows), acc);
+      load_panels(table, *t.job->weight, shape, o, t.out_end, begin, count, panels);
+      for (int p = 0; p < count; ++p) {
+        table.widen_panel(panels[p], wide);
+        table.wide_tile(wide, panels[p].k, t.job->x.row(t.row_begin) + begin, t.job->x.stride, static_cast<int>(rows), acc + p * size);
+      }
     }
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const float* sums = acc + r * 4 * kPanelOuts;
-      for (int i = 0; i < kPanelOuts; ++i)
-        dots[r * kPanelOuts + i] = (sums[i] + sums[2 * kPanelOuts + i]) + (sums[kPanelOuts + i] + sums[3 * kPanelOuts + i]);
+    for (int p = 0; p < count; ++p) {
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const float* sums = acc + p * size + r * 4 * kPanelOuts;
+        for (int i = 0; i < kPanelOuts; ++i)
+          dots[r * kPanelOuts + i] = (sums[i] + sums[2 * kPanelOuts + i]) + (sums[kPanelOuts + i] + sums[3 * kPanelOuts + i]);
+      }
+      const std::int64_t first = o + p * kPanelOuts;
+      write_dots(table, *t.job, t.row_begin, t.row_end, dots, first,
+                 static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - first)));
     }
-    write_dots(table, *t.job, t.row_begin, t.row_end, dots, o, outs);
   }
 }
 

@@ -75,73 +75,73 @@ void put(const Values& values, int out, std::byte* lines) {
 }
 
 template <int low_bits, int high_bits>
-void put_group(const Values& values, int group, int out, std::byte* low, std::byte* high) {
-  put<low_bits, 0>(values, out, low + group * low_bits * kLine);
-  if constexpr (high_bits > 0) put<high_bits, low_bits>(values, out, high + group * high_bits * kLine);
+void put_group(const Values& values, int out, std::byte* lines) {
+  put<low_bits, 0>(values, out, lines);
+  if constexpr (high_bits > 0) put<high_bits, low_bits>(values, out, lines + low_bits * kLine);
 }
 
-void pack_q2(const std::byte* block, int out, std::byte* low) {
-  for (int g = 0; g < 8; ++g) put_group<2, 0>(fields(block + offsetof(BlockQ2_K, qs) + g / 4 * 32, g % 4 * 2, 3), g, out, low, nullptr);
+void pack_q2(const std::byte* block, int out, std::byte* lines, std::int64_t step) {
+  for (int g = 0; g < 8; ++g) put_group<2, 0>(fields(block + offsetof(BlockQ2_K, qs) + g / 4 * 32, g % 4 * 2, 3), out, lines + g * step);
 }
 
-void pack_q3(const std::byte* block, int out, std::byte* low, std::byte* high) {
+void pack_q3(const std::byte* block, int out, std::byte* lines, std::int64_t step) {
   for (int g = 0; g < 8; ++g) {
     Values v = fields(block + offsetof(BlockQ3_K, qs) + g / 4 * 32, g % 4 * 2, 3);
     add(fields(block + offsetof(BlockQ3_K, hmask), g, 1), 2, v);
-    put_group<2, 1>(v, g, out, low, high);
+    put_group<2, 1>(v, out, lines + g * step);
   }
 }
 
-void pack_q4(const std::byte* block, int out, std::byte* low) {
-  for (int g = 0; g < 8; ++g) put_group<4, 0>(fields(block + offsetof(BlockQ4_K, qs) + g / 2 * 32, g % 2 * 4, 15), g, out, low, nullptr);
+void pack_q4(const std::byte* block, int out, std::byte* lines, std::int64_t step) {
+  for (int g = 0; g < 8; ++g) put_group<4, 0>(fields(block + offsetof(BlockQ4_K, qs) + g / 2 * 32, g % 2 * 4, 15), out, lines + g * step);
 }
 
-void pack_q5(const std::byte* block, int out, std::byte* low, std::byte* high) {
+void pack_q5(const std::byte* block, int out, std::byte* lines, std::int64_t step) {
   for (int g = 0; g < 8; ++g) {
     Values v = fields(block + offsetof(BlockQ5_K, qs) + g / 2 * 32, g % 2 * 4, 15);
     add(fields(block + offsetof(BlockQ5_K, qh), g, 1), 4, v);
-    put_group<4, 1>(v, g, out, low, high);
+    put_group<4, 1>(v, out, lines + g * step);
   }
 }
 
-void pack_q6(const std::byte* block, int out, std::byte* low, std::byte* high) {
+void pack_q6(const std::byte* block, int out, std::byte* lines, std::int64_t step) {
   for (int g = 0; g < 8; ++g) {
     const int half = g / 4, quarter = g % 4;
     Values v = fields(block + offsetof(BlockQ6_K, ql) + half * 64 + quarter % 2 * 32, quarter / 2 * 4, 15);
     add(fields(block + offsetof(BlockQ6_K, qh) + half * 32, quarter * 2, 3), 4, v);
-    put_group<4, 2>(v, g, out, low, high);
+    put_group<4, 2>(v, out, lines + g * step);
   }
 }
 
-void pack_iq4_xs(const std::byte* block, int out, std::byte* low) {
-  for (int g = 0; g < 8; ++g) put_group<4, 0>(halves(block + offsetof(BlockIQ4_XS, qs) + g * 16), g, out, low, nullptr);
+void pack_iq4_xs(const std::byte* block, int out, std::byte* lines, std::int64_t step) {
+  for (int g = 0; g < 8; ++g) put_group<4, 0>(halves(block + offsetof(BlockIQ4_XS, qs) + g * 16), out, lines + g * step);
 }
 
-void pack_q8(const std::byte* block, int out, std::byte* low) {
+void pack_q8(const std::byte* block, int out, std::byte* lines) {
   Values v = fields(block + offsetof(BlockQ8_0, qs), 0, 0xff);
   for (std::uint64_t& word : v.words) word ^= 0x80 * kBytes;  // q + 128
-  put<8, 0>(v, out, low);
+  put<8, 0>(v, out, lines);
 }
 
 }  // namespace
 
-void pack_block_lines(DType type, const std::byte* block, int out, std::byte* low, std::byte* high) {
+void pack_block_lines(DType type, const std::byte* block, int out, std::byte* lines, std::int64_t step) {
   switch (type) {
     case DType::kQ4_0:
-    case DType::kIQ4_NL: return put<4, 0>(halves(block + offsetof(BlockQ4_0, qs)), out, low);
-    case DType::kQ4_1: return put<4, 0>(halves(block + offsetof(BlockQ4_1, qs)), out, low);
-    case DType::kMXFP4: return put<4, 0>(halves(block + offsetof(BlockMXFP4, qs)), out, low);
+    case DType::kIQ4_NL: return put<4, 0>(halves(block + offsetof(BlockQ4_0, qs)), out, lines);
+    case DType::kQ4_1: return put<4, 0>(halves(block + offsetof(BlockQ4_1, qs)), out, lines);
+    case DType::kMXFP4: return put<4, 0>(halves(block + offsetof(BlockMXFP4, qs)), out, lines);
     case DType::kQ5_0:
-      return put_group<4, 1>(with_fifth_bits(block + offsetof(BlockQ5_0, qs), block + offsetof(BlockQ5_0, qh)), 0, out, low, high);
+      return put_group<4, 1>(with_fifth_bits(block + offsetof(BlockQ5_0, qs), block + offsetof(BlockQ5_0, qh)), out, lines);
     case DType::kQ5_1:
-      return put_group<4, 1>(with_fifth_bits(block + offsetof(BlockQ5_1, qs), block + offsetof(BlockQ5_1, qh)), 0, out, low, high);
-    case DType::kQ8_0: return pack_q8(block, out, low);
-    case DType::kQ2_K: return pack_q2(block, out, low);
-    case DType::kQ3_K: return pack_q3(block, out, low, high);
-    case DType::kQ4_K: return pack_q4(block, out, low);
-    case DType::kQ5_K: return pack_q5(block, out, low, high);
-    case DType::kQ6_K: return pack_q6(block, out, low, high);
-    case DType::kIQ4_XS: return pack_iq4_xs(block, out, low);
+      return put_group<4, 1>(with_fifth_bits(block + offsetof(BlockQ5_1, qs), block + offsetof(BlockQ5_1, qh)), out, lines);
+    case DType::kQ8_0: return pack_q8(block, out, lines);
+    case DType::kQ2_K: return pack_q2(block, out, lines, step);
+    case DType::kQ3_K: return pack_q3(block, out, lines, step);
+    case DType::kQ4_K: return pack_q4(block, out, lines, step);
+    case DType::kQ5_K: return pack_q5(block, out, lines, step);
+    case DType::kQ6_K: return pack_q6(block, out, lines, step);
+    case DType::kIQ4_XS: return pack_iq4_xs(block, out, lines, step);
     default: WEIR_CHECK(false, "{} is not a quantised type", dtype_name(type));
   }
 }

@@ -16,23 +16,19 @@ namespace {
 
 constexpr int kLine = 64;         // bytes of a line: one quad at 8 bits
 constexpr int kBlockInputs = 32;  // inputs of 8 quads
-constexpr std::int64_t kSuper = 256;
-
-std::int64_t padded(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 bool has_min(PackedScales scales) { return scales == PackedScales::kSuperAndMin || scales == PackedScales::kSuperNibbles; }
 
-// Bytes of scales for one block of the type (32 or 256 inputs): halves first, then the groups' bytes.
+// Bytes of a block's halves (32 or 256 inputs), and of the groups of 32 inputs, for a stripe.
 std::int64_t half_bytes(PackedScales scales) {
   if (scales == PackedScales::kExponent) return 0;
   const bool two = scales == PackedScales::kHalfAndOffset || has_min(scales);
-  return (two ? 2 : 1) * 2 * kPanelOuts;
+  return (two ? 2 : 1) * 2 * kStripeOuts;
 }
 std::int64_t group_bytes(DType type, PackedScales scales) {
-  if (scales == PackedScales::kExponent) return kPanelOuts;
   if (scales == PackedScales::kHalf || scales == PackedScales::kHalfAndOffset) return 0;
-  const std::int64_t groups = kSuper / quant_traits(type).group;
-  return groups * kPanelOuts * (scales == PackedScales::kSuperAndMin ? 2 : 1);
+  const std::int64_t groups = kBlockInputs / quant_traits(type).group;
+  return groups * kStripeOuts * (scales == PackedScales::kSuperAndMin ? 2 : 1);
 }
 
 std::uint8_t expanded_value(DType type, int stored) {
@@ -46,13 +42,17 @@ int get(const std::byte* run, int bits, int q, int v) {
   return static_cast<int>(run[(q % bits) * kLine + v]) >> (bits * (q / bits)) & ((1 << bits) - 1);
 }
 
-// The type's own scale bytes of one block, put in column `o`.
+// The type's own scale bytes of one block, put in column `o` of a stripe. `groups`: of the block's first 32 inputs.
 struct ScaleBytes {
   std::byte* halves;
   std::byte* groups;
+  std::int64_t group_step;
+  int per_step;  // groups of 32 inputs
   int o;
-  void half(int which, F16Bytes value) const { std::memcpy(halves + (which * kPanelOuts + o) * 2, &value, 2); }
-  void group(int g, int value) const { groups[g * kPanelOuts + o] = static_cast<std::byte>(value); }
+  void half(int which, F16Bytes value) const { std::memcpy(halves + (which * kStripeOuts + o) * 2, &value, 2); }
+  void group(int g, int value, bool minimum = false) const {
+    groups[g / per_step * group_step + (g % per_step + (minimum ? per_step : 0)) * kStripeOuts + o] = static_cast<std::byte>(value);
+  }
 };
 
 template <class Block>
@@ -61,7 +61,7 @@ void pack_k4_scales(const Block& b, const ScaleBytes& to) {
   to.half(1, b.dmin);
   for (int g = 0; g < 8; ++g) {
     to.group(g, k4_scale(b.scales, g));
-    to.group(8 + g, k4_min(b.scales, g));
+    to.group(g, k4_min(b.scales, g), true);
   }
 }
 
@@ -107,14 +107,14 @@ void pack_scales(DType type, const std::byte* block, const ScaleBytes& to) {
 
 float half_at(const std::byte* halves, int which, int o) {
   F16Bytes bytes;
-  std::memcpy(&bytes, halves + (which * kPanelOuts + o) * 2, 2);
+  std::memcpy(&bytes, halves + (which * kStripeOuts + o) * 2, 2);
   return f16_to_float(bytes.bits());
 }
 
 // Scale and offset of group `g` of a block, as unpack_block computes them.
 void expand_scale(PackedScales scales, const std::byte* halves, const std::byte* groups, int g, int count, int o, float& scale,
                   float& offset) {
-  const auto byte = [&](int at) { return static_cast<int>(groups[at * kPanelOuts + o]); };
+  const auto byte = [&](int at) { return static_cast<int>(groups[at * kStripeOuts + o]); };
   offset = 0;
   switch (scales) {
     case PackedScales::kHalf: scale = half_at(halves, 0, o); return;
@@ -122,7 +122,7 @@ void expand_scale(PackedScales scales, const std::byte* halves, const std::byte*
       scale = half_at(halves, 0, o);
       offset = half_at(halves, 1, o);
       return;
-    case PackedScales::kExponent: scale = mxfp4_scale(static_cast<std::uint8_t>(byte(0))); return;
+    case PackedScales::kExponent: scale = mxfp4_scale(static_cast<std::uint8_t>(byte(g))); return;
     case PackedScales::kSuper: scale = half_at(halves, 0, o) * static_cast<float>(static_cast<std::int8_t>(byte(g))); return;
     case PackedScales::kSuperAndMin:
       scale = half_at(halves, 0, o) * static_cast<float>(byte(g));
@@ -157,63 +157,83 @@ PackedTraits packed_traits(DType type) {
   WEIR_CHECK(false, "{} is not a quantised type", dtype_name(type));
 }
 
-PackedPanelShape packed_panel_shape(DType type, std::int64_t k) {
+PackedShape packed_shape(DType type, std::int64_t k) {
   const PackedTraits t = packed_traits(type);
-  const std::int64_t lines = k / kBlockInputs * kLine, blocks = k / dtype_info(type).block_size;
-  PackedPanelShape shape;
-  shape.half_bytes = half_bytes(t.scales);
-  shape.group_bytes = group_bytes(type, t.scales);
-  shape.high = lines * t.low_bits;
-  shape.scales = shape.high + lines * t.high_bits;
-  shape.groups = shape.scales + padded(blocks * shape.half_bytes);
-  shape.bytes = shape.groups + padded(blocks * shape.group_bytes);
+  const std::int64_t block = dtype_info(type).block_size, blocks = t.scales == PackedScales::kExponent ? 2 : 1;  // whole lines
+  PackedShape shape;
+  shape.unit_inputs = static_cast<int>(block * blocks);
+  const std::int64_t steps = shape.unit_inputs / kBlockInputs, groups = group_bytes(type, t.scales);
+  const bool alternate = groups % kLine == 0;
+  shape.groups = blocks * half_bytes(t.scales);
+  shape.values = shape.groups + (alternate ? groups : steps * groups);
+  shape.panel_step = std::int64_t{kLine} * (t.low_bits + t.high_bits);
+  shape.block_step = kPanelsTogether * shape.panel_step + (alternate ? groups : 0);
+  shape.group_step = alternate ? shape.block_step : groups;
+  shape.unit_bytes = (alternate ? shape.groups : shape.values) + steps * shape.block_step;
+  shape.bytes = (k + shape.unit_inputs - 1) / shape.unit_inputs * shape.unit_bytes;
   return shape;
 }
 
 std::int64_t packed_bytes(const TensorView& view) {
-  const std::int64_t panels = (view.rows() + kPanelOuts - 1) / kPanelOuts;
-  return panels * packed_panel_shape(view.type, view.cols()).bytes;
+  return (view.rows() + kStripeOuts - 1) / kStripeOuts * packed_shape(view.type, view.cols()).bytes;
 }
 
-void pack_panel(const TensorView& view, std::int64_t first_out, std::byte* out) {
+void pack_stripe(const TensorView& view, std::int64_t first_out, std::byte* out) {
   const DType type = view.type;
-  const PackedTraits t = packed_traits(type);
   const DTypeInfo& info = dtype_info(type);
-  const PackedPanelShape shape = packed_panel_shape(type, view.cols());
+  const PackedShape shape = packed_shape(type, view.cols());
   std::memset(out, 0, static_cast<std::size_t>(shape.bytes));
-  const std::int64_t lines = info.block_size / kBlockInputs * kLine;  // of a block, at one bit a value
-  for (int o = 0; o < kPanelOuts; ++o) {
+  for (int o = 0; o < kStripeOuts; ++o) {
     const std::byte* row = view.bytes.data() + std::min(first_out + o, view.rows() - 1) * view.bytes_per_row();
-    for (std::int64_t b = 0; b < view.cols() / info.block_size; ++b) {
-      const std::byte* block = row + b * info.block_bytes;
-      pack_scales(type, block, {out + shape.scales + b * shape.half_bytes, out + shape.groups + b * shape.group_bytes, o});
-      pack_block_lines(type, block, o, out + b * lines * t.low_bits, out + shape.high + b * lines * t.high_bits);
+    for (std::int64_t k = 0; k < view.cols(); k += info.block_size) {
+      const std::byte* block = row + k / info.block_size * info.block_bytes;
+      std::byte* unit = out + k / shape.unit_inputs * shape.unit_bytes;
+      const std::int64_t inside = k % shape.unit_inputs;
+      pack_scales(type, block,
+                  {unit, unit + shape.groups + inside / kBlockInputs * shape.group_step, shape.group_step,
+                   kBlockInputs / quant_traits(type).group, o});
+      pack_block_lines(type, block, o % kPanelOuts,
+                       unit + shape.values + inside / kBlockInputs * shape.block_step + o / kPanelOuts * shape.panel_step,
+                       shape.block_step);
     }
   }
 }
 
-void reference::expand_panel(DType type, const std::byte* packed, std::int64_t k, std::int64_t k_begin, const Panel& panel) {
+namespace {
+
+// 32 inputs of panel `p` from `values` on.
+void expand_values(DType type, const std::byte* values, int from, const Panel& panel) {
   const PackedTraits t = packed_traits(type);
-  const PackedPanelShape shape = packed_panel_shape(type, k);
-  for (std::int64_t i = 0; i < panel.k; i += 4) {
-    const std::int64_t line_block = (k_begin + i) / kBlockInputs * kLine;
-    const int quad = static_cast<int>((k_begin + i) % kBlockInputs / 4);
+  for (int quad = 0; quad < kBlockInputs / 4; ++quad) {
     for (int v = 0; v < kLine; ++v) {
-      int value = get(packed + line_block * t.low_bits, t.low_bits, quad, v);
-      if (t.high_bits) value |= get(packed + shape.high + line_block * t.high_bits, t.high_bits, quad, v) << t.low_bits;
-      panel.q[i / 4 * kLine + v] = expanded_value(type, value);
+      int value = get(values, t.low_bits, quad, v);
+      if (t.high_bits) value |= get(values + kLine * t.low_bits, t.high_bits, quad, v) << t.low_bits;
+      panel.q[(from / 4 + quad) * kLine + v] = expanded_value(type, value);
     }
   }
-  const int block = dtype_info(type).block_size, group = panel.traits.group, count = block / group;
-  for (std::int64_t i = 0; i < panel.k; i += group) {
-    const std::int64_t b = (k_begin + i) / block;
-    const std::byte* halves = packed + shape.scales + b * shape.half_bytes;
-    const std::byte* groups = packed + shape.groups + b * shape.group_bytes;
-    for (int o = 0; o < kPanelOuts; ++o) {
-      float offset = 0;
-      expand_scale(t.scales, halves, groups, static_cast<int>((k_begin + i) % block / group), count, o,
-                   panel.scale[i / group * kPanelOuts + o], offset);
-      if (panel.traits.has_offset) panel.offset[i / group * kPanelOuts + o] = offset;
+}
+
+}  // namespace
+
+void reference::expand_panels(const PackedPanels& from, const Panel* panels) {
+  const PackedTraits t = packed_traits(from.type);
+  const PackedShape& shape = *from.shape;
+  const int group = quant_traits(from.type).group, count = kBlockInputs / group;
+  for (int p = 0; p < from.count; ++p) {
+    const Panel& panel = panels[p];
+    for (int i = 0; i < panel.k; i += kBlockInputs) {
+      const std::int64_t at = from.k_begin + i, inside = at % shape.unit_inputs;
+      const std::byte* unit = from.packed + at / shape.unit_inputs * shape.unit_bytes;
+      expand_values(from.type, unit + shape.values + inside / kBlockInputs * shape.block_step + p * shape.panel_step, i, panel);
+      const std::byte* groups = unit + shape.groups + inside / kBlockInputs * shape.group_step;
+      for (int j = 0; j < kBlockInputs; j += group) {
+        for (int o = 0; o < kPanelOuts; ++o) {
+          float offset = 0;
+          const int to = (i + j) / group * kPanelOuts + o;
+          expand_scale(t.scales, unit, groups, j / group, count, p * kPanelOuts + o, panel.scale[to], offset);
+          if (panel.traits.has_offset) panel.offset[to] = offset;
+        }
+      }
     }
   }
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantised weights as the int8 kernels stream them: panels of kPanelOuts outputs, inputs four by four, the values still at
-// their 2 to 8 bits, scales beside them. The same information as the file's, moved once and kept in a cache file; expanding
-// a piece of a panel gives bit for bit what unpacking it from the file gives, so results do not depend on which is used.
+// Quantised weights as the int8 kernels stream them: stripes of 32 outputs (two panels of kPanelOuts), inputs four by four, the
+// values still at their 2 to 8 bits, scales beside them. The same information as the file's, moved once and kept in a cache file;
+// expanding a piece gives bit for bit what unpacking it from the file gives, so results do not depend on which is used.
 //
-// A panel of K inputs is four runs of bytes, each padded to a cache line:
-//   low bits    per 32 inputs 64 · low_bits bytes (2, 4 or 8)
-//   high bits   per 32 inputs 64 · high_bits bytes (0, 1 or 2)
-//   scales      per block of the type, 16 outputs side by side: f16 scale, then f16 offset or minimum
-//   groups      per block and group, 16 outputs side by side: the integer scales, then the integer minima
-// Four consecutive inputs of 16 outputs are a quad: 64 values. A run holds, for each 32 inputs, n lines of 64 bytes; value v of
-// quad q is in byte v of line q % n, from bit n · (q / n) on.
+// A stripe is read from its first byte to its last, as hardware prefetchers want it: keeping the scales of a panel behind its
+// values halved the speed of decoding. It is a sequence of units, each of one block of the type (MXFP4: two):
+//   halves   f16 scales of the 32 outputs, then their f16 offsets or minima, as the type has them
+//   groups   per group, a byte of each of the 32 outputs: the integer scales, then the integer minima, of 32 inputs
+//   values   of 32 inputs, for each panel: 64 · low_bits bytes (2, 4 or 8) of low bits, 64 · high_bits bytes (0, 1 or 2)
+// Groups and values alternate where the groups of 32 inputs fill lines; else (MXFP4, IQ4_XS) all groups of a unit come first.
+// Four consecutive inputs of 16 outputs are a quad: 64 values. n bits of 8 quads take n lines of 64 bytes; value v of quad q is in
+// byte v of line q % n, from bit n · (q / n) on.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@
 
 namespace weir::kernels {
 
-inline constexpr std::uint32_t kPackedLayoutVersion = 1;  // part of a cache file's key
+inline constexpr std::uint32_t kPackedLayoutVersion = 3;  // part of a cache file's key
+inline constexpr std::int64_t kStripeOuts = std::int64_t{kPanelOuts} * kPanelsTogether;
 
 enum class PackedScales {
   kHalf,           // f16 scale per block of 32
@@ -38,17 +40,21 @@ struct PackedTraits {
 
 PackedTraits packed_traits(DType type);
 
-// Where the runs of a panel start, and its size. `k` is a multiple of the type's block size.
-struct PackedPanelShape {
-  std::int64_t high = 0, scales = 0, groups = 0, bytes = 0;  // scales: f16; groups: the integer scales
-  std::int64_t half_bytes = 0, group_bytes = 0;              // of one block of the type
+// Inputs of a unit, and where things lie in it.
+struct PackedShape {
+  int unit_inputs = 32;
+  std::int64_t groups = 0, values = 0;          // from the unit's start to those of its first 32 inputs
+  std::int64_t group_step = 0, block_step = 0;  // from groups and from values to those of the next 32 inputs
+  std::int64_t panel_step = 0;                  // from a panel's values to the other panel's
+  std::int64_t unit_bytes = 0;
+  std::int64_t bytes = 0;  // of the stripe
 };
-PackedPanelShape packed_panel_shape(DType type, std::int64_t k);
+PackedShape packed_shape(DType type, std::int64_t k);  // `k`: a multiple of the type's block size
 
 // Bytes of a whole weight [out, in] of a quantised type.
 std::int64_t packed_bytes(const TensorView& view);
 
-// Packs the panel whose first output is `first_out`; outputs beyond the last repeat it.
-void pack_panel(const TensorView& view, std::int64_t first_out, std::byte* out);
+// Packs the stripe whose first output is `first_out`; outputs beyond the last repeat it.
+void pack_stripe(const TensorView& view, std::int64_t first_out, std::byte* out);
 
 }  // namespace weir::kernels

@@ -26,23 +26,26 @@ struct PanelBuffer {
 TEST(PackedPanels, ExpandToTheBitsOfTheFile) {
   for (const DType type : kQuantized) {
     const int block = dtype_info(type).block_size, cols = block * (block == 32 ? 19 : 4);
-    for (const std::int64_t rows : {16, 5, 37}) {
+    const PackedShape shape = packed_shape(type, cols);
+    for (const std::int64_t rows : {16, 5, 37, 64}) {
       const auto bytes = random_weights(type, rows, cols, 3);
       const TensorView view{type, {rows, cols}, bytes};
-      std::vector<std::byte> packed(static_cast<std::size_t>(packed_panel_shape(type, cols).bytes));
+      std::vector<std::byte> packed(static_cast<std::size_t>(shape.bytes), std::byte{0xEE});
       for (std::int64_t first = 0; first < rows; first += kPanelOuts) {
-        pack_panel(view, first, packed.data());
+        const int second = static_cast<int>(first % kStripeOuts / kPanelOuts), count = second + 1;
+        if (second == 0) pack_stripe(view, first, packed.data());
         const int outs = static_cast<int>(std::min<std::int64_t>(kPanelOuts, rows - first));
         for (const int begin : {0, block}) {
           PanelBuffer wanted(type, cols - begin);
           reference::unpack_panel(type, bytes.data() + first * view.bytes_per_row(), view.bytes_per_row(), outs, begin, wanted.panel);
           for (const KernelTable* table : runnable_tables()) {
-            PanelBuffer found(type, cols - begin);
-            table->expand_panel(type, packed.data(), cols, begin, found.panel);
-            ASSERT_EQ(found.q, wanted.q) << dtype_name(type) << " " << table->name;
-            ASSERT_TRUE(same_bits(found.scale, wanted.scale)) << dtype_name(type) << " " << table->name;
+            PanelBuffer found[2] = {{type, cols - begin}, {type, cols - begin}};
+            const Panel panels[] = {found[0].panel, found[1].panel};
+            table->expand_panels({type, &shape, packed.data(), count, begin}, panels);
+            ASSERT_EQ(found[second].q, wanted.q) << dtype_name(type) << " " << table->name;
+            ASSERT_TRUE(same_bits(found[second].scale, wanted.scale)) << dtype_name(type) << " " << table->name;
             if (quant_traits(type).has_offset) {
-              ASSERT_TRUE(same_bits(found.offset, wanted.offset)) << dtype_name(type) << " " << table->name;
+              ASSERT_TRUE(same_bits(found[second].offset, wanted.offset)) << dtype_name(type) << " " << table->name;
             }
           }
         }

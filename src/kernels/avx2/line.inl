@@ -45,3 +45,10 @@ inline V from_low_nibbles(const std::byte* p) {
 inline V from_high_nibbles(const std::byte* p) {
   return from_integers(_mm256_srli_epi32(eight_u8(p), 4), _mm256_srli_epi32(eight_u8(p + 8), 4));
 }
+// mxfp4_scale of eight and of sixteen exponents.
+inline __m256 eight_exponent_scales(__m256i e) {
+  const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+  const __m256i tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+  return _mm256_castsi256_ps(_mm256_blendv_epi8(normal, tiny, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e)));
+}
+inline V exponent_scale(const std::byte* p) { return {eight_exponent_scales(eight_u8(p)), eight_exponent_scales(eight_u8(p + 8))}; }

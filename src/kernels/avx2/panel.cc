@@ -152,7 +152,7 @@ void residual_tile(const ResidualTile& t) {
 
 void add_panels(KernelTable& table) {
   table.unpack_panel = unpack_panel;
-  table.expand_panel = expand_panel;
+  table.expand_panels = expand_panels;
   table.panel_tile = panel_tile;
   table.residual_tile = residual_tile;
   table.packed_row = nullptr;

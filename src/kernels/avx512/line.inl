@@ -26,3 +26,9 @@ inline V from_low_nibbles(const std::byte* p) {
   return {_mm512_cvtepi32_ps(_mm512_and_si512(_mm512_cvtepu8_epi32(load16(p)), _mm512_set1_epi32(15)))};
 }
 inline V from_high_nibbles(const std::byte* p) { return {_mm512_cvtepi32_ps(_mm512_srli_epi32(_mm512_cvtepu8_epi32(load16(p)), 4))}; }
+// mxfp4_scale of sixteen exponents.
+inline V exponent_scale(const std::byte* p) {
+  const __m512i e = _mm512_cvtepu8_epi32(load16(p)), one = _mm512_set1_epi32(1);
+  const __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(e, one), 23), tiny = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
+  return {_mm512_castsi512_ps(_mm512_mask_blend_epi32(_mm512_cmplt_epu32_mask(e, _mm512_set1_epi32(2)), normal, tiny))};
+}

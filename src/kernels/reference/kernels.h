@@ -16,7 +16,7 @@ void plain_tile(const PlainTile& tile);
 void write_dots(const DotsTile& tile);
 void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out);
 void unpack_panel(DType type, const std::byte* w, std::int64_t w_stride, int outs, std::int64_t k_begin, const Panel& panel);
-void expand_panel(DType type, const std::byte* packed, std::int64_t k, std::int64_t k_begin, const Panel& panel);
+void expand_panels(const PackedPanels& from, const Panel* panels);
 void panel_tile(const PanelTile& tile);
 void residual_tile(const ResidualTile& tile);
 void packed_row(const PackedRow& row);

@@ -122,19 +122,22 @@ void residual_tile(const ResidualTile& t) {
 }
 
 void packed_row(const PackedRow& t) {
-  const int block = dtype_info(t.type).block_size;
-  std::vector<std::uint8_t> q(static_cast<std::size_t>(block) * kPanelOuts);
-  float scale[16 * kPanelOuts], offset[16 * kPanelOuts];
-  const Panel panel{.traits = quant_traits(t.type), .k = block, .q = q.data(), .scale = scale, .offset = offset};
-  const std::int64_t whole = t.shape->high / (2 * packed_traits(t.type).low_bits);  // inputs of the packed panel
-  for (int p = 0; p < t.count; ++p) {
-    for (int done = 0; done < t.k;) {
-      const std::int64_t at = t.k_begin + done, inside = at % block;
-      const int piece = static_cast<int>(std::min<std::int64_t>(block - inside, t.k - done));
-      expand_panel(t.type, t.packed + p * t.shape->bytes, whole, at - inside, panel);
-      row_of_panel(panel, static_cast<int>(inside), piece, *t.x, t.row, t.x_begin + done, t.acc + p * kPanelOuts);
-      done += piece;
-    }
+  const int block = dtype_info(t.panels.type).block_size;
+  std::vector<std::uint8_t> q(static_cast<std::size_t>(block) * kStripeOuts);
+  float scale[2][16 * kPanelOuts], offset[2][16 * kPanelOuts];
+  Panel panels[kPanelsTogether];
+  for (int p = 0; p < kPanelsTogether; ++p)
+    panels[p] = {
+        .traits = quant_traits(t.panels.type), .k = block, .q = q.data() + p * block * kPanelOuts, .scale = scale[p], .offset = offset[p]};
+  for (int done = 0; done < t.k;) {
+    PackedPanels from = t.panels;
+    const std::int64_t inside = (from.k_begin + done) % block;
+    from.k_begin += done - inside;
+    expand_panels(from, panels);
+    const int piece = static_cast<int>(std::min<std::int64_t>(block - inside, t.k - done));
+    for (int p = 0; p < from.count; ++p)
+      row_of_panel(panels[p], static_cast<int>(inside), piece, *t.x, t.row, t.x_begin + done, t.acc + p * kPanelOuts);
+    done += piece;
   }
 }
 

@@ -13,7 +13,7 @@ const KernelTable& reference_table() {
       .write_dots = reference::write_dots,
       .quantize_row = reference::quantize_row,
       .unpack_panel = reference::unpack_panel,
-      .expand_panel = reference::expand_panel,
+      .expand_panels = reference::expand_panels,
       .panel_tile = reference::panel_tile,
       .residual_tile = reference::residual_tile,
       .packed_row = reference::packed_row,
