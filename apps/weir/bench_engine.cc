@@ -42,7 +42,7 @@ std::uint64_t file_bytes(const engine::LoadedModel& loaded) {
   return bytes;
 }
 
-json::Object to_json(const Setting& setting, const engine::LoadedModel& loaded, const EngineVerb& verb, const bench::Limits& limits,
+json::Object to_json(const Setting& setting, const engine::LoadedModel& loaded, const EngineVerb& verb, const kernels::Limits& limits,
                      const std::vector<bench::EngineCase>& cases) {
   json::Array results;
   for (const bench::EngineCase& c : cases) results.push_back(bench::to_json(c, limits));
@@ -61,13 +61,13 @@ json::Object to_json(const Setting& setting, const engine::LoadedModel& loaded, 
           {"load_s", setting.load_s},
           {"resident_bytes", memory.resident},
           {"peak_resident_bytes", memory.peak},
-          {"limits", bench::to_json(limits)},
+          {"limits", kernels::to_json(limits)},
           {"results", std::move(results)}};
 }
 
-void print_case(std::FILE* to, const bench::EngineCase& c, const bench::Limits& limits) {
+void print_case(std::FILE* to, const bench::EngineCase& c, const kernels::Limits& limits) {
   const Spread prefill = c.prefill_tokens_per_s(), decode = c.decode_tokens_per_s();
-  const auto best_prefill = bench::best_time(c.prefill_work, limits), best_step = bench::best_time(c.step_work, limits);
+  const auto best_prefill = kernels::best_time(c.prefill_work, limits), best_step = kernels::best_time(c.step_work, limits);
   const double prefill_share = best_prefill.seconds * prefill.median / static_cast<double>(c.prefilled_tokens());
   const double step_share = best_step.seconds * decode.median / c.batch;
   fmt::print(to, "{:>5}  {:>9.1f} {:>17} {:>4.0f} % {:<6}  {:>9.1f} {:>17} {:>4.0f} % {:<6}  {:>9}\n", c.batch, prefill.median,
@@ -78,7 +78,7 @@ void print_case(std::FILE* to, const bench::EngineCase& c, const bench::Limits& 
 }
 
 void print_header(std::FILE* to, const Setting& setting, const engine::LoadedModel& loaded, const EngineVerb& verb,
-                  const bench::Limits& limits) {
+                  const kernels::Limits& limits) {
   fmt::print(to, "{} ({}), {}\n{}; loaded in {}\n", log::printable(loaded.path.filename().string()), format_bytes(file_bytes(loaded)),
              loaded.backend->description(), setting.machine.cpu, format_duration(setting.load_s));
   fmt::print(to, "limits now, {} threads: read {:.1f} GB/s ({}, {})", limits.threads, limits.read.per_s * 1e-9,
@@ -138,7 +138,7 @@ Status run(EngineVerb& verb) {
   WEIR_TRY(bench::check_options(loaded, verb.options));
 
   const std::uint64_t working_set = loaded.model->active_weight_bytes();
-  WEIR_ASSIGN(bench::Limits limits, bench::measure_limits(setting.threads, working_set));
+  WEIR_ASSIGN(kernels::Limits limits, kernels::measure_limits(setting.threads, working_set));
   std::FILE* table = verb.json == "-" ? stderr : stdout;
   print_header(table, setting, loaded, verb, limits);
   std::vector<bench::EngineCase> cases;
@@ -148,8 +148,8 @@ Status run(EngineVerb& verb) {
     cases.push_back(std::move(result));
   }
   if (verb.json.empty()) return {};
-  WEIR_ASSIGN(const bench::Limits after, bench::measure_limits(setting.threads, working_set));
-  bench::merge_limits(limits, after);
+  WEIR_ASSIGN(const kernels::Limits after, kernels::measure_limits(setting.threads, working_set));
+  kernels::merge_limits(limits, after);
   return write_json(verb.json, to_json(setting, loaded, verb, limits, cases));
 }
 

@@ -149,7 +149,7 @@ void count_work(EngineCase& result, const ModelCost& cost, const EngineSpeedOpti
   const std::int64_t rows = result.prefilled_tokens(), chunk = options.chunk;
   for (std::int64_t done = 0; done < rows; done += chunk) {
     const std::int64_t here = std::min(chunk, rows - done);
-    const Work work = cost.step(here, std::min<std::int64_t>(here, (done + here) / options.prompt - done / options.prompt));
+    const kernels::Work work = cost.step(here, std::min<std::int64_t>(here, (done + here) / options.prompt - done / options.prompt));
     result.prefill_work.bytes += work.bytes;
     for (const auto& [arithmetic, ops] : work.ops) result.prefill_work.ops[arithmetic] += ops;
   }
@@ -190,8 +190,8 @@ Status check_options(const engine::LoadedModel& loaded, const EngineSpeedOptions
   return {};
 }
 
-Result<EngineCase> measure_engine(engine::LoadedModel& loaded, const EngineSpeedOptions& options, std::int32_t batch, const Limits& limits,
-                                  const KeepGoing& keep_going, const Clock& clock) {
+Result<EngineCase> measure_engine(engine::LoadedModel& loaded, const EngineSpeedOptions& options, std::int32_t batch,
+                                  const kernels::Limits& limits, const KeepGoing& keep_going, const Clock& clock) {
   WEIR_TRY(check_options(loaded, options));
   engine::Runner runner(*loaded.model, {.max_tokens = batch * whole_blocks(tokens_per_sequence(options)),
                                         .block_tokens = kBlockTokens,
@@ -211,13 +211,14 @@ Result<EngineCase> measure_engine(engine::LoadedModel& loaded, const EngineSpeed
   return result;
 }
 
-json::Object to_json(const EngineCase& result, const Limits& limits) {
+json::Object to_json(const EngineCase& result, const kernels::Limits& limits) {
   const Spread prefill = result.prefill_tokens_per_s(), decode = result.decode_tokens_per_s();
   const auto range = [](const Spread& s) { return json::Array{s.min, s.max}; };
   json::Array runs;
   for (const EngineRun& run : result.runs)
     runs.push_back(json::Object{{"prefill_s", run.prefill_s}, {"decode_s", run.decode_s}, {"slowest_step_s", run.slowest_step_s}});
-  const BestTime prefill_best = best_time(result.prefill_work, limits), step_best = best_time(result.step_work, limits);
+  const kernels::BestTime prefill_best = kernels::best_time(result.prefill_work, limits),
+                          step_best = kernels::best_time(result.step_work, limits);
   const double prefilled = static_cast<double>(result.prefilled_tokens());
   return {{"batch", result.batch},
           {"prompt", result.prompt},

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/spread.h"
-#include "bench/roofline.h"
 #include "engine/loaded_model.h"
+#include "kernels/limits/roofline.h"
 
 namespace weir::bench {
 
@@ -35,8 +35,8 @@ struct EngineCase {
   std::int32_t batch = 1;
   std::int64_t prompt = 0, generate = 0, depth = 0;
   std::vector<EngineRun> runs = {};
-  double weight_bytes = 0, kv_bytes = 0;   // read in a decode step, on average (model_cost.h)
-  Work prefill_work = {}, step_work = {};  // of all prompts; of one decode step
+  double weight_bytes = 0, kv_bytes = 0;            // read in a decode step, on average (model_cost.h)
+  kernels::Work prefill_work = {}, step_work = {};  // of all prompts; of one decode step
 
   std::int64_t prefilled_tokens() const { return batch * prompt; }
   std::int64_t decoded_tokens() const { return batch * generate; }
@@ -54,10 +54,10 @@ Status check_options(const engine::LoadedModel& loaded, const EngineSpeedOptions
 using KeepGoing = std::function<bool()>;
 
 // One batch size: a warm-up, then the runs. `limits` says which arithmetic the model's products could use.
-Result<EngineCase> measure_engine(engine::LoadedModel& loaded, const EngineSpeedOptions& options, std::int32_t batch, const Limits& limits,
-                                  const KeepGoing& keep_going, const Clock& clock = steady_clock());
+Result<EngineCase> measure_engine(engine::LoadedModel& loaded, const EngineSpeedOptions& options, std::int32_t batch,
+                                  const kernels::Limits& limits, const KeepGoing& keep_going, const Clock& clock = steady_clock());
 
 // The figures of a case as JSON: batch, prompt, generate, prefill_tokens_per_s, decode_tokens_per_s, spread, bytes, share_of_limit, …
-json::Object to_json(const EngineCase& result, const Limits& limits);
+json::Object to_json(const EngineCase& result, const kernels::Limits& limits);
 
 }  // namespace weir::bench

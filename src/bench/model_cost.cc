@@ -8,7 +8,7 @@
 
 namespace weir::bench {
 
-ModelCost::ModelCost(const model::Model& model, DType kv_type, kernels::Activations activations, const Limits& limits)
+ModelCost::ModelCost(const model::Model& model, DType kv_type, kernels::Activations activations, const kernels::Limits& limits)
     : always_(model.always_read_weights()), experts_(model.expert_weights()) {
   const model::Traits& traits = model.traits();
   if (const auto& head = model.weights().head.weight) head_[head->view.type] = static_cast<std::uint64_t>(head->out() * head->in());
@@ -20,7 +20,7 @@ ModelCost::ModelCost(const model::Model& model, DType kv_type, kernels::Activati
     windows_.push_back({static_cast<double>(layer.window), static_cast<double>(model::SequenceMemory::bytes_per_token(alone, kv_type))});
   }
   for (const auto* part : {&always_.elements, &experts_.elements})
-    for (const auto& [type, count] : *part) arithmetic_[type] = arithmetic_for(type, activations, limits);
+    for (const auto& [type, count] : *part) arithmetic_[type] = kernels::arithmetic_for(type, activations, limits);
 }
 
 double ModelCost::weight_bytes(std::int64_t rows) const {
@@ -34,8 +34,8 @@ double ModelCost::context_bytes(double context) const {
   return bytes;
 }
 
-Work ModelCost::step(std::int64_t rows, std::int64_t outputs) const {
-  Work work;
+kernels::Work ModelCost::step(std::int64_t rows, std::int64_t outputs) const {
+  kernels::Work work;
   work.bytes = weight_bytes(rows);
   const auto add = [&](const std::map<DType, std::uint64_t>& elements, double times) {
     for (const auto& [type, count] : elements) work.ops[arithmetic_.at(type)] += 2 * times * static_cast<double>(count);

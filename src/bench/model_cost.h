@@ -5,20 +5,20 @@
 
 #include <cstdint>
 
-#include "bench/roofline.h"
+#include "kernels/limits/roofline.h"
 #include "model/model.h"
 
 namespace weir::bench {
 
 struct ModelCost {
-  ModelCost(const model::Model& model, DType kv_type, kernels::Activations activations, const Limits& limits);
+  ModelCost(const model::Model& model, DType kv_type, kernels::Activations activations, const kernels::Limits& limits);
 
   // Bytes of weights that a step of `rows` rows reads. Of experts an estimate: as many as rows would touch if they chose at random.
   double weight_bytes(std::int64_t rows) const;
   // Bytes of keys, values and state that one row at the end of `context` positions reads.
   double context_bytes(double context) const;
   // A step of `rows` rows of which `outputs` need logits.
-  Work step(std::int64_t rows, std::int64_t outputs) const;
+  kernels::Work step(std::int64_t rows, std::int64_t outputs) const;
 
  private:
   struct Window {

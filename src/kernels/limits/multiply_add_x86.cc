@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each loop is compiled for its own instruction set by a target attribute and only called where the processor has it (CPUID), the
-// system saves its registers (XCR0) and, for tiles, permits them.
+// Each loop is compiled for its own instruction set by a target attribute and only called where the processor has it and the
+// system lets this process use it (cpu_features.h).
 #include "kernels/limits/multiply_add_x86.h"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cstring>
 
@@ -108,46 +105,21 @@ __attribute__((target("amx-tile,amx-bf16"))) std::uint64_t amx_bf16(std::int64_t
   return 0;
 }
 
-struct Features {
-  bool avx2 = false, avx_vnni = false, avx512_vnni = false, bf16 = false, f16 = false, tiles_int8 = false, tiles_bf16 = false;
-};
-
-bool tiles_permitted() {
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
-Features detect() {
-  Features f{.avx2 = cpu_features().avx2, .avx512_vnni = cpu_features().avx512_vnni};
-  unsigned a = 0, b = 0, c = 0, d = 0, most = 0, unused = 0;
-  if (!f.avx2 || !__get_cpuid_count(7, 0, &most, &b, &c, &d)) return f;
-  const bool f16 = d >> 23 & 1, tile = d >> 24 & 1, tile_int8 = d >> 25 & 1, tile_bf16 = d >> 22 & 1;
-  f.f16 = f.avx512_vnni && f16;
-  if (most >= 1 && __get_cpuid_count(7, 1, &a, &b, &unused, &unused)) {
-    f.avx_vnni = a >> 4 & 1;
-    f.bf16 = f.avx512_vnni && (a >> 5 & 1);
-  }
-  const bool tiles = tile && tiles_permitted();
-  f.tiles_int8 = tiles && tile_int8;
-  f.tiles_bf16 = tiles && tile_bf16;
-  return f;
-}
-
 }  // namespace
 
 void add_x86_loops(std::vector<MultiplyAddLoop>& loops) {
-  const Features f = detect();
+  const CpuFeatures& f = cpu_features();
   constexpr double kTileOps = 4.0 * 2 * 16 * 16;
   const MultiplyAddLoop all[] = {
       {"fp32 fma, 256 bit", Arithmetic::kF32, kSums * 16, f.avx2, f32_256},
       {"fp32 fma, 512 bit", Arithmetic::kF32, kSums * 32, f.avx512_vnni, f32_512},
-      {"fp16 fma, 512 bit", Arithmetic::kF16, kSums * 64, f.f16, f16_512},
-      {"bf16 vdpbf16ps, 512 bit", Arithmetic::kBF16, kSums * 64, f.bf16, bf16_512},
-      {"bf16 tiles", Arithmetic::kBF16, kTileOps * 32, f.tiles_bf16, amx_bf16},
+      {"fp16 fma, 512 bit", Arithmetic::kF16, kSums * 64, f.avx512_fp16, f16_512},
+      {"bf16 vdpbf16ps, 512 bit", Arithmetic::kBF16, kSums * 64, f.avx512_bf16, bf16_512},
+      {"bf16 tiles", Arithmetic::kBF16, kTileOps * 32, f.amx, amx_bf16},
       {"int8 vpmaddubsw, 256 bit", Arithmetic::kInt8, kSums * 64, f.avx2, int8_256},
       {"int8 vpdpbusd, 256 bit", Arithmetic::kInt8, kSums * 64, f.avx_vnni, int8_vnni_256},
       {"int8 vpdpbusd, 512 bit", Arithmetic::kInt8, kSums * 128, f.avx512_vnni, int8_512},
-      {"int8 tiles", Arithmetic::kInt8, kTileOps * 64, f.tiles_int8, amx_int8},
+      {"int8 tiles", Arithmetic::kInt8, kTileOps * 64, f.amx, amx_int8},
   };
   loops.insert(loops.end(), std::begin(all), std::end(all));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/roofline.h"
+#include "kernels/limits/roofline.h"
 
 #include <algorithm>
 #include <vector>
@@ -7,9 +7,7 @@
 #include "base/system_memory.h"
 #include "kernels/limits/read_speed.h"
 
-namespace weir::bench {
-
-using kernels::Arithmetic;
+namespace weir::kernels {
 
 namespace {
 
@@ -36,13 +34,13 @@ Result<Limits> measure_limits(int threads, std::uint64_t working_set) {
   if (const auto free = available_memory()) most = std::min(most, std::max(*free / 4, kSmallestSet));
   limits.working_set = std::clamp(working_set, kSmallestSet, most);
   const std::uint64_t share = std::max<std::uint64_t>(limits.working_set / static_cast<std::uint64_t>(threads), 4096);
-  for (const auto pages : {kernels::Pages::kOrdinary, kernels::Pages::kHuge}) {
-    WEIR_ASSIGN(const Spread read, kernels::measure_read({.threads = threads, .bytes_per_thread = share, .pages = pages}));
-    keep_better(limits.read, read.max, pages == kernels::Pages::kHuge ? "2 MiB pages" : "ordinary pages");
+  for (const auto pages : {Pages::kOrdinary, Pages::kHuge}) {
+    WEIR_ASSIGN(const Spread read, measure_read({.threads = threads, .bytes_per_thread = share, .pages = pages}));
+    keep_better(limits.read, read.max, pages == Pages::kHuge ? "2 MiB pages" : "ordinary pages");
   }
-  for (const kernels::MultiplyAddLoop& loop : kernels::multiply_add_loops()) {
+  for (const MultiplyAddLoop& loop : multiply_add_loops()) {
     if (!loop.usable) continue;
-    const kernels::Peak peak = kernels::measure_multiply_add(loop, threads, 0.1, 4);
+    const Peak peak = measure_multiply_add(loop, threads, 0.1, 4);
     keep_better(limits.arithmetic[loop.arithmetic], peak.ops_per_s.max, loop.name);
   }
   return limits;
@@ -56,7 +54,7 @@ void merge_limits(Limits& into, const Limits& other) {
 json::Object to_json(const Limits& limits) {
   json::Object peaks;
   for (const auto& [arithmetic, roof] : limits.arithmetic)
-    peaks[kernels::arithmetic_name(arithmetic)] = json::Object{{"gop_per_s", roof.per_s * 1e-9}, {"by", roof.by}};
+    peaks[arithmetic_name(arithmetic)] = json::Object{{"gop_per_s", roof.per_s * 1e-9}, {"by", roof.by}};
   return {{"threads", limits.threads},
           {"working_set_bytes", limits.working_set},
           {"read_gb_per_s", limits.read.per_s * 1e-9},
@@ -75,18 +73,18 @@ BestTime best_time(const Work& work, const Limits& limits) {
     computing += ops / speed;
     if (ops / speed > longest) {
       longest = ops / speed;
-      by = kernels::arithmetic_name(arithmetic);
+      by = arithmetic_name(arithmetic);
     }
   }
   return computing > best.seconds ? BestTime{computing, by} : best;
 }
 
-Arithmetic arithmetic_for(DType weights, kernels::Activations activations, const Limits& limits) {
+Arithmetic arithmetic_for(DType weights, Activations activations, const Limits& limits) {
   if (dtype_info(weights).quantized)
-    return activations == kernels::Activations::kInt8 && per_s(limits, Arithmetic::kInt8) > 0 ? Arithmetic::kInt8 : Arithmetic::kF32;
+    return activations == Activations::kInt8 && per_s(limits, Arithmetic::kInt8) > 0 ? Arithmetic::kInt8 : Arithmetic::kF32;
   if (weights == DType::kBF16) return better(Arithmetic::kF32, Arithmetic::kBF16, limits);
   if (weights == DType::kF16) return better(Arithmetic::kF32, Arithmetic::kF16, limits);
   return Arithmetic::kF32;
 }
 
-}  // namespace weir::bench
+}  // namespace weir::kernels

@@ -13,7 +13,7 @@
 #include "kernels/limits/multiply_add.h"
 #include "tensor/dtype.h"
 
-namespace weir::bench {
+namespace weir::kernels {
 
 struct Roof {
   double per_s = 0;  // the best that was measured
@@ -24,7 +24,7 @@ struct Limits {
   int threads = 1;
   std::uint64_t working_set = 0;  // bytes that were read again and again, all threads together
   Roof read;                      // bytes
-  std::map<kernels::Arithmetic, Roof> arithmetic;
+  std::map<Arithmetic, Roof> arithmetic;
 };
 
 // Measures for `threads`, about a second in all. `working_set` is cut to a quarter of the free memory and to what is as slow as anything
@@ -34,8 +34,8 @@ void merge_limits(Limits& into, const Limits& other);
 json::Object to_json(const Limits& limits);
 
 struct Work {
-  double bytes = 0;                           // read from memory
-  std::map<kernels::Arithmetic, double> ops;  // multiply and add are two
+  double bytes = 0;                  // read from memory
+  std::map<Arithmetic, double> ops;  // multiply and add are two
 };
 
 struct BestTime {
@@ -45,6 +45,6 @@ struct BestTime {
 BestTime best_time(const Work& work, const Limits& limits);
 
 // The fastest arithmetic in which a product with weights of this type could be computed here as asked.
-kernels::Arithmetic arithmetic_for(DType weights, kernels::Activations activations, const Limits& limits);
+Arithmetic arithmetic_for(DType weights, Activations activations, const Limits& limits);
 
-}  // namespace weir::bench
+}  // namespace weir::kernels
