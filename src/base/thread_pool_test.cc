@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "base/file_io.h"
@@ -39,6 +41,41 @@ TEST(ThreadPool, ParallelForCoversTheRangeInPiecesOfTheGrain) {
       });
       for (const auto& n : seen) ASSERT_EQ(n.load(), 1);
     }
+  }
+}
+
+TEST(ThreadPool, AnIndexStaysWithItsThread) {
+  ThreadPool pool(2);
+  std::thread::id worker;
+  for (int round = 0; round < 100; ++round) {
+    std::atomic<int> arrived{0};
+    std::vector<std::thread::id> ids(2);
+    pool.run([&](int thread) {
+      ids[static_cast<std::size_t>(thread)] = std::this_thread::get_id();
+      arrived.fetch_add(1);
+      while (arrived.load() < 2) std::this_thread::yield();  // both take part
+    });
+    EXPECT_EQ(ids[0], std::this_thread::get_id());
+    if (round > 0) EXPECT_EQ(ids[1], worker);
+    worker = ids[1];
+  }
+}
+
+TEST(ThreadPool, ASlowWorkerIsWaitedForAfterItHasBegun) {
+  ThreadPool pool(2);
+  for (int round = 0; round < 3; ++round) {
+    std::atomic<bool> begun{false};
+    int written = 0;
+    pool.run([&](int thread) {
+      if (thread == 0) {
+        while (!begun.load()) std::this_thread::yield();
+        return;
+      }
+      begun.store(true);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than the caller spins
+      written = 42;
+    });
+    EXPECT_EQ(written, 42);
   }
 }
 
