@@ -12,6 +12,7 @@ void add_bench(CLI::App& app, int& exit_status) {
   CLI::App* verb = app.add_subcommand("bench", "Measure speed, beside what the machine could do at most");
   verb->require_subcommand(1);
   add_bench_machine(*verb, exit_status);
+  add_bench_kernels(*verb, exit_status);
   add_bench_engine(*verb, exit_status);
 }
 

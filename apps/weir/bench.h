@@ -14,6 +14,7 @@ class App;
 namespace weir::cli {
 
 void add_bench_engine(CLI::App& bench, int& exit_status);
+void add_bench_kernels(CLI::App& bench, int& exit_status);
 void add_bench_machine(CLI::App& bench, int& exit_status);
 
 // Writes an object and a line break to a file, replacing it at once, or for "-" to standard output.
