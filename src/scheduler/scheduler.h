@@ -47,7 +47,7 @@ class Scheduler {
   const StepPlan& plan();
   // One result for each row of the plan, in its order. A row that reaches the end of the known tokens must bring a token or end.
   void complete(std::span<const RowResult> results, Duration elapsed);
-  // The step failed: its sequences run again from what is sure.
+  // The step failed after its memory operations: its sequences run again from what is sure.
   void abandon();
 
   // Between steps. Guesses of the tokens that follow, to be verified in the next step as far as budget and blocks allow.

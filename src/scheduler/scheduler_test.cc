@@ -21,22 +21,6 @@ kvcache::CacheOptions blocks_of_4(std::int32_t blocks) {
   return options;
 }
 
-Request prompt_of(std::size_t tokens, std::int32_t max_tokens = 8, TokenId first = 1) {
-  Request request;
-  for (std::size_t i = 0; i < tokens; ++i) request.prompt.push_back(first + static_cast<TokenId>(i));
-  request.max_tokens = max_tokens;
-  return request;
-}
-
-// A prompt whose answer is at least as long as asked for. They are searched, since the model is a hash.
-Request talkative(std::size_t tokens, std::int32_t max_tokens, TokenId first = 1) {
-  for (;; first += 1000) {
-    Request request = prompt_of(tokens, max_tokens, first);
-    const auto answer = alone(request.prompt, tokens, static_cast<std::size_t>(max_tokens), true);
-    if (answer.size() == tokens + static_cast<std::size_t>(max_tokens)) return request;
-  }
-}
-
 // (sequence, first position, count, phase as p or d) of each row.
 std::string rows_of(const StepPlan& plan) {
   std::string text;
@@ -208,8 +192,7 @@ TEST(Preemption, ReplaysThePromptAsPrefillAndTheAnswerAsDecodeRows) {
   e.submit(talkative(14, 30));
   while (e.scheduler.tokens(SeqId(0)).size() < 28) e.step();
   const auto known = static_cast<int>(e.scheduler.tokens(SeqId(0)).size());
-  e.scheduler.plan();
-  e.scheduler.abandon();  // the step failed: everything runs again
+  e.fail_step();  // everything runs again
   EXPECT_EQ(rows_of(e.step()), "0:0+10p");
   EXPECT_EQ(rows_of(e.step()), "0:10+4p");
   EXPECT_EQ(rows_of(e.step()), "0:14+10d");
@@ -259,8 +242,7 @@ TEST(Abandon, AFailedStepLosesNothing) {
   for (TokenId i = 0; i < 3; ++i) e.submit(talkative(7, 10, 1 + 100 * i));
   for (int i = 0; i < 6; ++i) {
     e.step();
-    e.scheduler.plan();
-    e.scheduler.abandon();
+    e.fail_step();
     EXPECT_EQ(e.scheduler.stats().running, 0);
   }
   e.drain();

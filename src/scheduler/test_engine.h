@@ -34,6 +34,22 @@ inline std::vector<TokenId> alone(std::vector<TokenId> tokens, std::size_t promp
   return tokens;
 }
 
+inline Request prompt_of(std::size_t tokens, std::int32_t max_tokens = 8, TokenId first = 1) {
+  Request request;
+  for (std::size_t i = 0; i < tokens; ++i) request.prompt.push_back(first + static_cast<TokenId>(i));
+  request.max_tokens = max_tokens;
+  return request;
+}
+
+// A prompt whose answer is at least as long as asked for. They are searched, since the model is a hash.
+inline Request talkative(std::size_t tokens, std::int32_t max_tokens, TokenId first = 1) {
+  for (;; first += 1000) {
+    Request request = prompt_of(tokens, max_tokens, first);
+    const auto answer = alone(request.prompt, tokens, static_cast<std::size_t>(max_tokens), true);
+    if (answer.size() == tokens + static_cast<std::size_t>(max_tokens)) return request;
+  }
+}
+
 class TestEngine {
  public:
   TestEngine(const kvcache::CacheOptions& cache_options, const SchedulerOptions& options, std::unique_ptr<Policy> policy = first_come())
@@ -76,6 +92,15 @@ class TestEngine {
     for (auto& [id, answer] : said) end(id, std::move(answer));
     for (const SeqId id : plan.expired) live.erase(id);
     ++steps;
+    return plan;
+  }
+
+  // A step whose rows come to nothing.
+  const StepPlan& fail_step() {
+    const StepPlan& plan = scheduler.plan();
+    kvcache::apply(plan.memory, memory_, nullptr);
+    for (const SeqId id : plan.expired) live.erase(id);
+    scheduler.abandon();
     return plan;
   }
 
