@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <new>
+#include <utility>
 
 #include "base/file_io.h"
 
@@ -18,6 +20,16 @@ HugeMemory allocate_huge(std::size_t bytes) {
   std::byte* aligned = data + (kHugePage - reinterpret_cast<std::uintptr_t>(data) % kHugePage) % kHugePage;
   ::madvise(aligned, size, MADV_HUGEPAGE);
   return {std::shared_ptr<std::byte>(aligned, [data, reserved](std::byte*) { ::munmap(data, reserved); }), {aligned, bytes}};
+}
+
+std::shared_ptr<std::byte> allocate_working_memory(std::size_t bytes, std::size_t alignment) {
+  constexpr std::size_t kWorthwhile = 4 * kHugePage;  // what the last page wastes is then little
+  if (bytes >= kWorthwhile) {
+    if (HugeMemory memory = allocate_huge(bytes)) return std::move(memory.owner);
+  }
+  const std::align_val_t align{alignment};
+  auto* data = static_cast<std::byte*>(::operator new[](bytes, align));
+  return {data, [align](std::byte* p) { ::operator delete[](p, align); }};
 }
 
 bool parse_thp_enabled(std::string_view text) {

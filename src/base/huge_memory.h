@@ -21,6 +21,10 @@ struct HugeMemory {
 };
 HugeMemory allocate_huge(std::size_t bytes);
 
+// Uninitialised memory for activations and buffers: large pages from a few of them on, since matrices are written in columns of
+// rows that lie far apart; the heap else. Throws std::bad_alloc. `alignment`: a power of two up to 4096.
+std::shared_ptr<std::byte> allocate_working_memory(std::size_t bytes, std::size_t alignment);
+
 // Whether the kernel gives large pages to memory that asks, from /sys/kernel/mm/transparent_hugepage/enabled.
 bool huge_pages_allowed();
 bool parse_thp_enabled(std::string_view text);  // "always [madvise] never" → true

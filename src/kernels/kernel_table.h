@@ -66,6 +66,8 @@ struct PanelTile {
   std::int64_t k_begin;  // where in x the panels' inputs start
   float* acc;            // continues: acc[p · acc_stride + r · kPanelOuts + o]
   std::int64_t acc_stride;
+  const std::byte* ahead = nullptr;  // what will be expanded next: brought to the second-level cache on the way
+  std::int64_t ahead_bytes = 0;
 };
 
 // One more block of 32 activations for some rows: what int8 lost of an outlier block.

@@ -51,24 +51,50 @@ QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& sc
           .lists = allocate_lists(rows, k, scratch)};
 }
 
+namespace {
+
+// Above this an outlier block's scale lies. The sum has a fixed order of its own, the same for every table.
+float outlier_limit(const float* scale, std::int64_t blocks) {
+  double squares[4] = {};
+  for (std::int64_t b = 0; b < blocks; ++b) squares[b % 4] += static_cast<double>(scale[b]) * scale[b];
+  const double mean = (squares[0] + squares[1] + squares[2] + squares[3]) / static_cast<double>(blocks);
+  return static_cast<float>(kOutlierFactor * std::sqrt(mean));
+}
+
+// The blocks of one row of residuals from `entry` on: they lie side by side, so they are quantised as one row.
+void quantize_residuals(const KernelTable& table, const float* values, int count, std::int64_t entry, const QuantizedRows& out) {
+  table.quantize_row(values, 0,
+                     {.k = std::int64_t{count} * kActivationBlock,
+                      .q = out.q + entry * kActivationBlock,
+                      .scale = out.scale + entry,
+                      .scaled_sum32 = out.scaled_sum32 + entry,
+                      .scaled_sum16 = out.scaled_sum16 + 2 * entry,
+                      .minus_sum32 = out.minus_sum32 + entry,
+                      .minus_sum16 = out.minus_sum16 + 2 * entry});
+}
+
+}  // namespace
+
 void quantize_input_row(const KernelTable& table, const float* x, std::int64_t row, const QuantizedInput& out) {
+  constexpr int kTogether = 16;
   table.quantize_row(x, row, out.rows);
-  const std::int64_t blocks = out.rows.k / kActivationBlock;
-  const float* scale = out.rows.scale + row * blocks;
-  double squares = 0;
-  for (std::int64_t b = 0; b < blocks; ++b) squares += static_cast<double>(scale[b]) * scale[b];
-  const auto limit = static_cast<float>(kOutlierFactor * std::sqrt(squares / static_cast<double>(blocks)));
+  const std::int64_t blocks = out.rows.k / kActivationBlock, first = row * blocks;
+  const float* scale = out.rows.scale + first;
+  const float limit = outlier_limit(scale, blocks);
+  float residuals[kTogether * kActivationBlock];
+  int waiting = 0;
   std::int32_t found = 0;
   for (std::int64_t b = 0; b < blocks; ++b) {
     if (!(scale[b] > limit)) continue;
-    float residual[kActivationBlock];
-    const std::int64_t at = row * out.rows.k + b * kActivationBlock;
-    for (int i = 0; i < kActivationBlock; ++i)
-      residual[i] = x[b * kActivationBlock + i] - static_cast<float>(out.rows.q[at + i]) * scale[b];
-    const std::int64_t entry = row * blocks + found++;
-    table.quantize_row(residual, entry, out.residuals);
-    out.block[entry] = static_cast<std::int32_t>(b);
+    const std::int8_t* q = out.rows.q + (first + b) * kActivationBlock;
+    float* to = residuals + waiting * kActivationBlock;
+    for (int i = 0; i < kActivationBlock; ++i) to[i] = x[b * kActivationBlock + i] - static_cast<float>(q[i]) * scale[b];
+    out.block[first + found++] = static_cast<std::int32_t>(b);
+    if (++waiting < kTogether) continue;
+    quantize_residuals(table, residuals, waiting, first + found - waiting, out.residuals);
+    waiting = 0;
   }
+  if (waiting > 0) quantize_residuals(table, residuals, waiting, first + found - waiting, out.residuals);
   out.count[row] = found;
 }
 
@@ -166,7 +192,12 @@ void multiply_panels(const KernelTable& table, const QuantizedTask& t, std::int6
   const ResidualList* list = t.input->lists ? t.input->lists + t.row_begin / kTaskRows : nullptr;
   for (std::int64_t begin = 0, chunk = 0; begin < w.cols(); begin += kPanelInputs, ++chunk) {
     load_panels(table, *t.job->weight, shape, o, t.out_end, begin, count, panels);
-    table.panel_tile({panels, count, &t.input->rows, t.row_begin, rows, begin, acc, stride});
+    PanelTile tile{panels, count, &t.input->rows, t.row_begin, rows, begin, acc, stride};
+    if (const std::byte* packed = t.job->weight->packed) {  // after the last chunk: the next stripe
+      tile.ahead = packed + o / kStripeOuts * shape.bytes + (begin + panels[0].k) / shape.unit_inputs * shape.unit_bytes;
+      tile.ahead_bytes = panels[0].k / shape.unit_inputs * shape.unit_bytes;
+    }
+    table.panel_tile(tile);
     if (!list) {
       add_residuals_of_row(table, {panels, count, &t.input->residuals, {}, acc, stride}, *t.input, t.row_begin, begin);
     } else if (list->begin[chunk + 1] > list->begin[chunk]) {

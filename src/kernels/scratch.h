@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/huge_memory.h"
+
 namespace weir::kernels {
 
 class Scratch {
@@ -41,14 +43,13 @@ class Scratch {
   }
 
   void add_chunk(std::size_t bytes) {
-    chunks_.emplace_back(new std::byte[bytes + kAlign]);
-    const auto address = reinterpret_cast<std::uintptr_t>(chunks_.back().get());
-    base_ = chunks_.back().get() + (kAlign - address % kAlign) % kAlign;
+    chunks_.push_back(allocate_working_memory(bytes, kAlign));
+    base_ = chunks_.back().get();
     last_size_ = bytes;
   }
 
   static constexpr std::size_t kSmallest = 64u << 10;
-  std::vector<std::unique_ptr<std::byte[]>> chunks_;
+  std::vector<std::shared_ptr<std::byte>> chunks_;
   std::byte* base_ = nullptr;
   std::size_t last_size_ = 0, used_ = 0, total_ = 0;
 };

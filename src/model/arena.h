@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/huge_memory.h"
 #include "kernels/matrix.h"
 
 namespace weir::model {
@@ -50,11 +51,8 @@ class Arena {
 
  private:
   static constexpr std::align_val_t kAlignment{64};
-  struct Free {
-    void operator()(std::byte* p) const { ::operator delete[](p, kAlignment); }
-  };
-  using Block = std::unique_ptr<std::byte[], Free>;
-  static Block allocate(std::size_t bytes) { return Block(static_cast<std::byte*>(::operator new[](bytes, kAlignment))); }
+  using Block = std::shared_ptr<std::byte>;
+  static Block allocate(std::size_t bytes) { return allocate_working_memory(bytes, static_cast<std::size_t>(kAlignment)); }
 
   std::byte* take(std::size_t bytes);
 

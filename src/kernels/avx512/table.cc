@@ -11,6 +11,7 @@ const KernelTable* avx512_table() {
     table.name = "avx512";
     avx512::add_panels(table);
     avx512::add_float(table);
+    avx512::add_quantize(table);
     avx512::add_plain(table);
     avx512::add_rows(table);
     avx512::add_attention(table);

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations to int8, sixteen blocks of 32 at a time: their maxima and sums are found together, by transposing as they are
+// reduced. The arithmetic is that of reference::quantize_row.
+#if defined(__x86_64__)
+#include "kernels/avx512/intrinsics.h"
+
+#include "kernels/avx512/kernels.h"
+
+#include "kernels/avx512/target_begin.h"
+
+namespace weir::kernels::avx512 {
+namespace {
+
+constexpr int kBlocksTogether = 16;
+
+struct TakeMax {
+  static __m512 of(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
+};
+struct TakeSum {  // of small integers: exact in any order
+  static __m512 of(__m512 a, __m512 b) { return _mm512_add_ps(a, b); }
+};
+
+// Lane i of the result reduces the sixteen lanes of rows[i].
+template <class Take>
+WEIR_INLINE __m512 reduce_rows(const __m512* rows) {
+  __m512 quarters[4];
+  WEIR_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const __m512* r = rows + 4 * i;
+    const __m512 ab = Take::of(_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpackhi_ps(r[0], r[1]));
+    const __m512 cd = Take::of(_mm512_unpacklo_ps(r[2], r[3]), _mm512_unpackhi_ps(r[2], r[3]));
+    const __m512d low = _mm512_unpacklo_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+    const __m512d high = _mm512_unpackhi_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+    quarters[i] = Take::of(_mm512_castpd_ps(low), _mm512_castpd_ps(high));
+  }
+  const auto halves = [](__m512 x, __m512 y) { return Take::of(_mm512_shuffle_f32x4(x, y, 0x88), _mm512_shuffle_f32x4(x, y, 0xdd)); };
+  return halves(halves(quarters[0], quarters[1]), halves(quarters[2], quarters[3]));
+}
+
+// Blocks [0, count) of `x`, of which block 0 is block `at` of all rows.
+inline void quantize_blocks(const float* x, int count, std::int64_t at, const QuantizedRows& out) {
+  __m512 rows[2 * kBlocksTogether];
+  WEIR_UNROLL
+  for (int b = 0; b < kBlocksTogether; ++b) {
+    rows[b] = _mm512_setzero_ps();
+    if (b < count) rows[b] = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + b * 32)), _mm512_abs_ps(_mm512_loadu_ps(x + b * 32 + 16)));
+  }
+  const __m512 top = reduce_rows<TakeMax>(rows), steps = _mm512_set1_ps(127.0f);
+  const __mmask16 used = static_cast<__mmask16>((1u << count) - 1u);
+  const __mmask16 live = _mm512_cmp_ps_mask(top, _mm512_set1_ps(kSmallestBlock), _CMP_NLT_UQ);  // NaN too
+  const __m512 scale = _mm512_maskz_div_ps(live, top, steps);
+  alignas(64) float inverse[kBlocksTogether];
+  _mm512_store_ps(inverse, _mm512_maskz_div_ps(live, steps, top));
+  const __m512 lower = _mm512_set1_ps(-127.0f);
+  for (int b = 0; b < count; ++b) {
+    for (int half = 0; half < 2; ++half) {
+      const __m512 value = _mm512_mul_ps(_mm512_loadu_ps(x + b * 32 + half * 16), _mm512_set1_ps(inverse[b]));
+      const __m512 rounded = _mm512_roundscale_ps(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+      const __m512 q = _mm512_min_ps(_mm512_max_ps(rounded, lower), steps);
+      rows[half * kBlocksTogether + b] = q;
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out.q + at * 32 + b * 32 + half * 16), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(q)));
+    }
+  }
+  for (int b = count; b < kBlocksTogether; ++b) rows[b] = rows[kBlocksTogether + b] = _mm512_setzero_ps();
+  const __m512 first = reduce_rows<TakeSum>(rows), second = reduce_rows<TakeSum>(rows + kBlocksTogether),
+               both = _mm512_add_ps(first, second);
+  const auto minus = [](__m512 sums) { return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_cvtps_epi32(sums)); };
+  _mm512_mask_storeu_ps(out.scale + at, used, scale);
+  _mm512_mask_storeu_epi32(out.minus_sum32 + at, used, minus(both));
+  _mm512_mask_storeu_ps(out.scaled_sum32 + at, used, _mm512_mul_ps(scale, both));
+  // Sums of half blocks alternate: first and second half of block 0, of block 1, …
+  const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+  const std::uint32_t used_halves = count == kBlocksTogether ? ~0u : (1u << 2 * count) - 1u;
+  const auto store_halves = [&](__m512i index, __mmask16 mask, std::int64_t to) {
+    const __m512 sums = _mm512_permutex2var_ps(first, index, second), scales = _mm512_permutex2var_ps(scale, index, scale);
+    _mm512_mask_storeu_epi32(out.minus_sum16 + to, mask, minus(sums));
+    _mm512_mask_storeu_ps(out.scaled_sum16 + to, mask, _mm512_mul_ps(scales, sums));
+  };
+  store_halves(low, static_cast<__mmask16>(used_halves), 2 * at);
+  store_halves(high, static_cast<__mmask16>(used_halves >> 16), 2 * at + 16);
+}
+
+void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out) {
+  const std::int64_t blocks = out.k / 32;
+  for (std::int64_t b = 0; b < blocks; b += kBlocksTogether) {
+    const auto count = static_cast<int>(blocks - b < kBlocksTogether ? blocks - b : kBlocksTogether);
+    quantize_blocks(x + b * 32, count, row * blocks + b, out);
+  }
+}
+
+}  // namespace
+
+void add_quantize(KernelTable& table) { table.quantize_row = quantize_row; }
+
+}  // namespace weir::kernels::avx512
+
+#include "kernels/avx512/target_end.h"
+#endif
