@@ -19,15 +19,17 @@ struct PackedShape;  // packed_panels.h
 
 inline constexpr int kPanelOuts = 16;  // outputs computed side by side, one per lane
 
-// What tiles computed, into the output: out[r][o] = dots[r · kPanelOuts + o] + bias[o], or out += that.
+// What tiles computed, into the output: out[r][o] = dots[o / kPanelOuts · dots_stride + r · kPanelOuts + o % kPanelOuts] + bias[o], or
+// out += that.
 struct DotsTile {
   const float* dots;
   const float* bias;  // null = zeros
   bool accumulate;
-  int outs;  // ≤ kPanelOuts
+  int outs;
   std::int64_t rows;
   float* out;
   std::int64_t out_stride;
+  std::int64_t dots_stride = 0;  // from panel to panel
 };
 
 // Activations as int8: per block of 32, scale = largest magnitude / 127, rounded to nearest even. Row r starts at r · k (q),

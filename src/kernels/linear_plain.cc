@@ -23,63 +23,65 @@ PlainSource source_at(const Weight& weight, std::int64_t o, std::int64_t k, std:
           .k = count};
 }
 
-// A block of inputs of neighbouring panels, as a tile takes it.
-struct Block {
-  DType type;
-  const std::byte* w;
-  std::int64_t panel_stride;
-};
-
 // Where blocks are prepared that do not lie ready in the packed weight.
 struct Buffers {
   std::byte* packed;
   float* wide;  // null: blocks are not widened
 };
 
-Block load_block(const KernelTable& table, const Weight& weight, std::int64_t o, int panels, std::int64_t k, const Buffers& buffers) {
+// The block of inputs after [k, k + kPlainBlock) of panels at output `o`, in the packed weight; this one again after the last.
+const std::byte* next_block(const Weight& weight, std::int64_t o, std::int64_t k) {
+  const std::int64_t whole = plain_panel_bytes(weight.view.type, weight.in());
+  std::int64_t next_o = o, next_k = k + kPlainBlock;
+  if (next_k >= weight.in()) next_k = 0, next_o += kPlainPanels * kPanelOuts;
+  if (next_o + kPlainPanels * kPanelOuts > weight.out()) next_o = o, next_k = k;
+  return weight.packed + next_o / kPanelOuts * whole + plain_panel_bytes(weight.view.type, next_k);
+}
+
+PanelBlock load_block(const KernelTable& table, const Weight& weight, std::int64_t o, int panels, std::int64_t k, const Buffers& buffers) {
   const DType type = weight.view.type;
-  const std::int64_t count = std::min(kPlainBlock, weight.in() - k), whole = plain_panel_bytes(type, weight.in());
-  Block block{type, nullptr, whole};
+  PanelBlock block{
+      .type = type, .stride = plain_panel_bytes(type, weight.in()), .panels = panels, .k = std::min(kPlainBlock, weight.in() - k)};
+  block.next_step = type == DType::kF16 ? 32 : 64;
   if (weight.packed) {
-    block.w = weight.packed + o / kPanelOuts * whole + plain_panel_bytes(type, k);
+    block.w = weight.packed + o / kPanelOuts * block.stride + plain_panel_bytes(type, k);
+    block.next = next_block(weight, o, k);
+    block.next_stride = block.stride;
   } else {
-    block.w = buffers.packed;
-    block.panel_stride = plain_panel_bytes(type, kPlainBlock);
-    for (int p = 0; p < panels; ++p)
-      table.plain.pack(source_at(weight, o + p * kPanelOuts, k, count), buffers.packed + p * block.panel_stride);
+    block.w = block.next = buffers.packed;
+    block.stride = plain_panel_bytes(type, kPlainBlock);
+    for (int p = 0; p < panels; ++p) table.plain.pack(source_at(weight, o + p * kPanelOuts, k, block.k), buffers.packed + p * block.stride);
   }
   if (!buffers.wide) return block;
   for (int p = 0; p < panels; ++p)
-    table.plain.widen(type, block.w + p * block.panel_stride, plain_padded(count), buffers.wide + p * kPlainBlock * kPanelOuts);
-  return {DType::kF32, reinterpret_cast<const std::byte*>(buffers.wide), plain_panel_bytes(DType::kF32, kPlainBlock)};
+    table.plain.widen(type, block.w + p * block.stride, plain_padded(block.k), buffers.wide + p * kPlainBlock * kPanelOuts);
+  block.type = DType::kF32;
+  block.w = reinterpret_cast<const std::byte*>(buffers.wide);
+  block.stride = plain_panel_bytes(DType::kF32, kPlainBlock);
+  block.next_step = 32;
+  return block;
 }
 
 // A task's activations, as floats or rounded to bf16.
 struct Input {
   ConstMatrix x;
-  const std::uint16_t* rounded;  // null: x is used
-  std::int64_t rounded_stride;
+  const std::uint16_t* rounded = nullptr;  // null: x is used
+  std::int64_t stride = 0;
 };
 
 Input round_input(const KernelTable& table, ConstMatrix x, Scratch& scratch) {
-  const std::int64_t padded = plain_padded(x.cols), stride = padded + kPlainPadding;  // an odd number of lines: rows spread over the cache
+  const std::int64_t stride = plain_padded(x.cols) + kPlainPadding;  // often an odd number of lines: rows spread over a cache's sets
   auto* rounded = scratch.take<std::uint16_t>(x.rows * stride);
-  for (std::int64_t r = 0; r < x.rows; ++r) {
-    table.narrow(DType::kBF16, x.row(r), x.cols, reinterpret_cast<std::byte*>(rounded + r * stride));
-    std::fill(rounded + r * stride + x.cols, rounded + r * stride + padded, std::uint16_t{0});
-  }
+  for (std::int64_t r = 0; r < x.rows; ++r) table.plain.round(x.row(r), x.cols, rounded + r * stride);
   return {x, rounded, stride};
 }
 
-void multiply(const KernelTable& table, const Input& in, std::int64_t k, const Block& block, int panels, float* acc) {
-  const std::int64_t count = std::min(kPlainBlock, in.x.cols - k), acc_stride = in.x.rows * kPanelOuts;
+void multiply(const KernelTable& table, const Input& in, std::int64_t k, PanelBlock block, float* acc) {
+  const std::int64_t acc_stride = in.x.rows * kPanelOuts;
   const auto rows = static_cast<int>(in.x.rows);
-  if (in.rounded) {
-    table.plain.bf16_tile(
-        {block.w, block.panel_stride, panels, plain_padded(count), in.rounded + k, in.rounded_stride, rows, acc, acc_stride});
-  } else {
-    table.plain.tile({block.type, block.w, block.panel_stride, panels, count, in.x.row(0) + k, in.x.stride, rows, acc, acc_stride});
-  }
+  if (!in.rounded) return table.plain.tile({block, in.x.data + k, in.x.stride, rows, acc, acc_stride});
+  block.k = plain_padded(block.k);
+  table.plain.bf16_tile({block, in.rounded + k, in.stride, rows, acc, acc_stride});
 }
 
 }  // namespace
@@ -89,21 +91,17 @@ void run_plain(const KernelTable& table, Activations activations, const PlainTas
   const DType type = weight.view.type;
   const ConstMatrix x = task.job->x.row_range(task.row_begin, task.row_end - task.row_begin);
   const bool rounded = activations == Activations::kInt8 && type == DType::kBF16 && table.plain.bf16_tile;
-  const Input input = rounded ? round_input(table, x, scratch) : Input{x, nullptr, 0};
+  const Input input = rounded ? round_input(table, x, scratch) : Input{x};
   Buffers buffers{nullptr, nullptr};
   if (!weight.packed) buffers.packed = scratch.take<std::byte>(kPlainPanels * plain_panel_bytes(type, kPlainBlock));
   if (!rounded && type != DType::kF32 && x.rows >= kWidenRows) buffers.wide = scratch.take<float>(kPlainPanels * kPlainBlock * kPanelOuts);
   float* acc = scratch.take<float>(kPlainPanels * x.rows * kPanelOuts);
   for (std::int64_t o = task.out_begin; o < task.out_end; o += kPlainPanels * kPanelOuts) {
-    const std::int64_t outs = std::min<std::int64_t>(task.out_end - o, kPlainPanels * kPanelOuts);
-    const auto panels = static_cast<int>((outs + kPanelOuts - 1) / kPanelOuts);
+    const auto outs = static_cast<int>(std::min<std::int64_t>(task.out_end - o, kPlainPanels * kPanelOuts));
+    const int panels = (outs + kPanelOuts - 1) / kPanelOuts;
     std::fill_n(acc, panels * x.rows * kPanelOuts, 0.0f);
-    for (std::int64_t k = 0; k < x.cols; k += kPlainBlock)
-      multiply(table, input, k, load_block(table, weight, o, panels, k, buffers), panels, acc);
-    for (int p = 0; p < panels; ++p) {
-      write_dots(table, *task.job, task.row_begin, task.row_end, acc + p * x.rows * kPanelOuts, o + p * kPanelOuts,
-                 static_cast<int>(std::min<std::int64_t>(kPanelOuts, outs - p * kPanelOuts)));
-    }
+    for (std::int64_t k = 0; k < x.cols; k += kPlainBlock) multiply(table, input, k, load_block(table, weight, o, panels, k, buffers), acc);
+    write_dots(table, *task.job, task.row_begin, task.row_end, acc, o, outs, x.rows * kPanelOuts);
   }
 }
 

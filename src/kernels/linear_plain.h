@@ -24,9 +24,9 @@ void pack_plain_panel(const KernelTable& table, const Weight& weight, std::int64
 
 // Brings what tiles computed for outputs from `out_begin` on to the job's output.
 inline void write_dots(const KernelTable& table, const LinearJob& job, std::int64_t row_begin, std::int64_t row_end, const float* dots,
-                       std::int64_t out_begin, int outs) {
+                       std::int64_t out_begin, int outs, std::int64_t dots_stride = 0) {
   table.write_dots({dots, job.bias ? job.bias + out_begin : nullptr, job.accumulate, outs, row_end - row_begin,
-                    job.out.row(row_begin) + out_begin, job.out.stride});
+                    job.out.row(row_begin) + out_begin, job.out.stride, dots_stride});
 }
 
 }  // namespace weir::kernels

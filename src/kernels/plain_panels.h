@@ -37,13 +37,21 @@ struct PlainSource {
   std::int64_t k;
 };
 
-// acc[p · acc_stride + r · kPanelOuts + o] += x[r] · w[p][o] over k ≤ kPlainBlock inputs.
+// A block of inputs of neighbouring panels.
+struct PanelBlock {
+  DType type = DType::kF32;
+  const std::byte* w = nullptr;
+  std::int64_t stride = 0;  // bytes from panel to panel
+  int panels = 0;           // 1 to kPlainPanels
+  std::int64_t k = 0;       // 1 to kPlainBlock
+  // Asked for meanwhile: as many panels that the following product reads, `next_step` bytes for each line read here. Never null.
+  const std::byte* next = nullptr;
+  std::int64_t next_stride = 0, next_step = 0;
+};
+
+// acc[p · acc_stride + r · kPanelOuts + o] += x[r] · w[p][o] over the block's inputs.
 struct PlainTile {
-  DType type;
-  const std::byte* w;
-  std::int64_t panel_stride;  // bytes from panel to panel
-  int panels;                 // 1 to kPlainPanels
-  std::int64_t k;
+  PanelBlock block;
   const float* x;
   std::int64_t x_stride;
   int rows;
@@ -51,12 +59,9 @@ struct PlainTile {
   std::int64_t acc_stride;
 };
 
-// The same with bf16 weights and activations rounded to bf16, rows padded with zeros to a multiple of kPlainPadding.
+// The same with bf16 weights and activations rounded to bf16; k is a multiple of kPlainPadding.
 struct Bf16Tile {
-  const std::byte* w;
-  std::int64_t panel_stride;
-  int panels;
-  std::int64_t k;
+  PanelBlock block;
   const std::uint16_t* x;
   std::int64_t x_stride;
   int rows;
@@ -70,7 +75,9 @@ struct PlainKernels {
   // A piece of a panel as one of F32: k is a multiple of kPlainPadding.
   void (*widen)(DType type, const std::byte* panel, std::int64_t k, float* wide);
   void (*tile)(const PlainTile& tile);
-  void (*bf16_tile)(const Bf16Tile& tile);  // null: the table multiplies bf16 weights with float activations only
+  // Null: the table multiplies bf16 weights with float activations only.
+  void (*bf16_tile)(const Bf16Tile& tile);
+  void (*round)(const float* x, std::int64_t n, std::uint16_t* out);  // to bf16, and zeros up to plain_padded(n)
 };
 
 }  // namespace weir::kernels

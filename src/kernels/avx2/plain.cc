@@ -14,12 +14,15 @@ constexpr int kPlainRows = 3, kTilePanels = 2;
 
 // clang-format off: each needs those before it
 #include "kernels/avx2/vec.inl"
+#include "kernels/simd/ahead.inl"
 #include "kernels/simd/plain_tile.inl"
 // clang-format on
 
 }  // namespace
 
-void add_plain(KernelTable& table) { table.plain = {.pack = pack_plain, .widen = widen_plain, .tile = plain_tile, .bf16_tile = nullptr}; }
+void add_plain(KernelTable& table) {
+  table.plain = {.pack = pack_plain, .widen = widen_plain, .tile = plain_tile, .bf16_tile = nullptr, .round = nullptr};
+}
 
 }  // namespace weir::kernels::avx2
 

@@ -57,7 +57,7 @@ void write_dots(const DotsTile& t) {
   for (std::int64_t r = 0; r < t.rows; ++r) {
     float* out = t.out + r * t.out_stride;
     for (int o = 0; o < t.outs; ++o) {
-      const float dot = t.dots[r * kPanelOuts + o], value = t.bias ? dot + t.bias[o] : dot;
+      const float dot = t.dots[o / kPanelOuts * t.dots_stride + r * kPanelOuts + o % kPanelOuts], value = t.bias ? dot + t.bias[o] : dot;
       out[o] = t.accumulate ? out[o] + value : value;
     }
   }

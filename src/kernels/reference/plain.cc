@@ -55,13 +55,13 @@ void widen_plain(DType type, const std::byte* panel, std::int64_t k, float* wide
 }
 
 void plain_tile(const PlainTile& t) {
-  for (int p = 0; p < t.panels; ++p) {
-    const std::byte* w = t.w + p * t.panel_stride;
+  for (int p = 0; p < t.block.panels; ++p) {
+    const std::byte* w = t.block.w + p * t.block.stride;
     for (int r = 0; r < t.rows; ++r) {
       const float* x = t.x + r * t.x_stride;
       float sums[kPanelOuts] = {};
-      for (std::int64_t k = 0; k < t.k; ++k)
-        for (int o = 0; o < kPanelOuts; ++o) sums[o] += x[k] * weight_at(t.type, w, k, o);
+      for (std::int64_t k = 0; k < t.block.k; ++k)
+        for (int o = 0; o < kPanelOuts; ++o) sums[o] += x[k] * weight_at(t.block.type, w, k, o);
       for (int o = 0; o < kPanelOuts; ++o) t.acc[p * t.acc_stride + r * kPanelOuts + o] += sums[o];
     }
   }

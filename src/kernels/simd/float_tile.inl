@@ -18,12 +18,18 @@ inline V load_weights_n(const std::byte* p, std::int64_t n) {
 }
 
 inline void write_dots(const DotsTile& t) {
-  if (t.outs < kPanelOuts) return reference::write_dots(t);
-  const V bias = t.bias ? load(t.bias) : zero();
   for (std::int64_t r = 0; r < t.rows; ++r) {
-    float* out = t.out + r * t.out_stride;
-    const V dots = load(t.dots + r * kPanelOuts), value = t.bias ? dots + bias : dots;
-    store(out, t.accumulate ? load(out) + value : value);
+    for (std::int64_t o = 0; o < t.outs; o += kPanelOuts) {
+      const V dots = load(t.dots + o / kPanelOuts * t.dots_stride + r * kPanelOuts);
+      float* out = t.out + r * t.out_stride + o;
+      if (const std::int64_t n = t.outs - o; n < kPanelOuts) {
+        const V value = t.bias ? dots + load_n(t.bias + o, n) : dots;
+        store_n(out, t.accumulate ? load_n(out, n) + value : value, n);
+      } else {
+        const V value = t.bias ? dots + load(t.bias + o) : dots;
+        store(out, t.accumulate ? load(out) + value : value);
+      }
+    }
   }
 }
 

@@ -29,7 +29,7 @@ template <class Line, int step, int kRows, int kPanels>
 inline __attribute__((always_inline)) void add_input(const PlainTile& t, const float* x, const std::byte* line, V (&sums)[kRows][kPanels]) {
   V weights[kPanels];
   WEIR_UNROLL
-  for (int p = 0; p < kPanels; ++p) weights[p] = Line::template weights<step>(line + p * t.panel_stride);
+  for (int p = 0; p < kPanels; ++p) weights[p] = Line::template weights<step>(line + p * t.block.stride);
   WEIR_UNROLL
   for (int r = 0; r < kRows; ++r) {
     const V input = set1(x[r * t.x_stride]);
@@ -45,12 +45,14 @@ inline void plain_block(const PlainTile& t, int row, int panel) {
   for (auto& line : sums) WEIR_UNROLL
   for (V& v : line) v = zero();
   const float* x = t.x + row * t.x_stride;
-  const std::byte* line = t.w + panel * t.panel_stride;
-  for (std::int64_t k = t.k / Line::kSteps; k > 0; --k, x += Line::kSteps, line += Line::kBytes) {
+  const std::byte* line = t.block.w + panel * t.block.stride;
+  Ahead ahead = ahead_of(t.block, t.rows, row, kPlainRows, panel, kPanels);
+  for (std::int64_t k = t.block.k / Line::kSteps; k > 0; --k, x += Line::kSteps, line += Line::kBytes) {
+    ask(ahead);
     add_input<Line, 0>(t, x, line, sums);
     if constexpr (Line::kSteps == 2) add_input<Line, 1>(t, x + 1, line, sums);
   }
-  if (Line::kSteps == 2 && t.k % 2) add_input<Line, 0>(t, x, line, sums);
+  if (Line::kSteps == 2 && t.block.k % 2) add_input<Line, 0>(t, x, line, sums);
   WEIR_UNROLL
   for (int r = 0; r < kRows; ++r) WEIR_UNROLL
   for (int p = 0; p < kPanels; ++p) {
@@ -77,14 +79,14 @@ inline void plain_rows(const PlainTile& t, int panel) {
 template <class Line>
 inline void plain_panels(const PlainTile& t) {
   int panel = 0;
-  for (; panel + kTilePanels <= t.panels; panel += kTilePanels) plain_rows<Line, kTilePanels>(t, panel);
-  if (kTilePanels > 2 && panel + 2 <= t.panels) plain_rows<Line, 2>(t, panel), panel += 2;
-  if (panel < t.panels) plain_rows<Line, 1>(t, panel);
+  for (; panel + kTilePanels <= t.block.panels; panel += kTilePanels) plain_rows<Line, kTilePanels>(t, panel);
+  if (kTilePanels > 2 && panel + 2 <= t.block.panels) plain_rows<Line, 2>(t, panel), panel += 2;
+  if (panel < t.block.panels) plain_rows<Line, 1>(t, panel);
 }
 
 inline void plain_tile(const PlainTile& t) {
-  if (t.type == DType::kF32) return plain_panels<F32Line>(t);
-  if (t.type == DType::kF16) return plain_panels<F16Line>(t);
+  if (t.block.type == DType::kF32) return plain_panels<F32Line>(t);
+  if (t.block.type == DType::kF16) return plain_panels<F16Line>(t);
   plain_panels<Bf16Line>(t);
 }
 
