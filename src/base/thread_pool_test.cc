@@ -56,7 +56,9 @@ TEST(ThreadPool, AnIndexStaysWithItsThread) {
       while (arrived.load() < 2) std::this_thread::yield();  // both take part
     });
     EXPECT_EQ(ids[0], std::this_thread::get_id());
-    if (round > 0) EXPECT_EQ(ids[1], worker);
+    if (round > 0) {
+      EXPECT_EQ(ids[1], worker);
+    }
     worker = ids[1];
   }
 }
