@@ -138,31 +138,40 @@ class Worker:
         runner.note(engine, "worker", command)
         self.start = time.monotonic()
         self.log = log
-        self.process = subprocess.Popen([*runner.prefix, *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                                        bufsize=1, env={**os.environ, **environment}, start_new_session=True)
+        self.process = subprocess.Popen([*runner.prefix, *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0,
+                                        env={**os.environ, **environment}, start_new_session=True)
         self.timeout = runner.timeout
+        self.pending = b""  # output after the last whole line
 
     def ask(self, request):
         self.signal(signal.SIGCONT)
         try:
-            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
             return self.answer()
         except (BrokenPipeError, ValueError) as error:
             raise Unavailable(f"the worker ended: {error}") from error
         finally:
             self.signal(signal.SIGSTOP)
 
+    def next_line(self, deadline):
+        while b"\n" not in self.pending:
+            if not select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                self.signal(signal.SIGKILL)  # a late answer would be taken for the next one
+                raise Unavailable("no answer in time")
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                self.log.seek(0)
+                raise Unavailable("the worker ended: " + self.log.read()[-300:].strip().replace("\n", " | "))
+            self.pending += data
+        line, self.pending = self.pending.split(b"\n", 1)
+        return line
+
     def answer(self):
         """Workers print to standard output only lines that start with '@'; libraries may print others."""
         deadline = time.monotonic() + self.timeout
         while True:
-            if not select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise Unavailable("no answer in time")
-            line = self.process.stdout.readline()
-            if not line:
-                self.log.seek(0)
-                raise Unavailable("the worker ended: " + self.log.read()[-300:].strip().replace("\n", " | "))
-            if line.startswith("@"):
+            line = self.next_line(deadline)
+            if line.startswith(b"@"):
                 reply = json.loads(line[1:])
                 if "error" in reply:
                     raise Unavailable(reply["error"])
@@ -186,6 +195,8 @@ class Worker:
     def close(self):
         self.signal(signal.SIGKILL)
         self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
         self.log.close()
 
 

@@ -46,10 +46,14 @@ class Usage(unittest.TestCase):
         self.assertIn("weir list", done.stderr)
 
     def test_every_verb_explains_itself(self):
-        for verb in ("run", "pull", "list", "show", "rm", "tokenize", "eval"):
+        for verb in ("run", "pull", "list", "show", "rm", "tokenize", "eval", "bench"):
             done = weir("help", verb)
             self.assertEqual(done.returncode, 0, verb)
             self.assertIn(verb, done.stdout)
+        for verb in ("machine", "kernels", "engine"):
+            done = weir("help", "bench", verb)
+            self.assertEqual(done.returncode, 0, verb)
+            self.assertIn("Example", done.stdout)
 
 
 class HostileFiles(unittest.TestCase):
@@ -83,6 +87,54 @@ class Golden(unittest.TestCase):
 
 
 @needs_smollm2
+class Bench(unittest.TestCase):
+    MODEL = DATA / "arch/llama"
+
+    def test_engine_gives_every_figure_for_every_batch(self):
+        done = weir("bench", "engine", self.MODEL, "--prompt", 6, "--generate", 3, "--batch", "1,2", "--runs", 2, "--threads", 1, "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        out = json.loads(done.stdout)
+        self.assertEqual([r["batch"] for r in out["results"]], [1, 2])
+        for name in ("weir", "date", "machine", "cpu", "isa", "threads", "model", "file_bytes", "limits", "load_s", "resident_bytes"):
+            self.assertIn(name, out)
+        for result in out["results"]:
+            self.assertEqual((result["prompt"], result["generate"], len(result["runs"])), (6, 3, 2))
+            rates = sorted(result["batch"] * 3 / run["decode_s"] for run in result["runs"])
+            self.assertAlmostEqual(result["decode_tokens_per_s"], sum(rates) / 2, delta=1e-6 * rates[1])
+            self.assertEqual(set(result["share_of_limit"]), {"prefill", "decode"})
+            self.assertEqual(set(result["spread"]), {"prefill_tokens_per_s", "decode_tokens_per_s"})
+            self.assertAlmostEqual(result["bytes"], result["weight_bytes"] + result["kv_bytes"])
+
+    def test_a_prompt_beyond_the_models_context_is_refused_before_anything_runs(self):
+        done = weir("bench", "engine", self.MODEL, "--prompt", 1_000_000)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("at most", done.stderr)
+
+    def test_cold_starts_are_timed_from_outside(self):
+        done = weir("bench", "engine", self.MODEL, "--cold", "--runs", 1, "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cold = json.loads(done.stdout)["cold"]
+        self.assertGreater(cold["first_token_s"], cold["load_s"])
+        self.assertGreater(cold["peak_resident_bytes"], 0)
+
+    def test_kernels_are_right_and_say_so(self):
+        done = weir("bench", "kernels", "--type", "q4_0,bf16", "--rows", "1,3", "--shape", "64x256", "--depth", 40, "--heads", "4x2x32",
+                    "--kv-type", "f32", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        results = json.loads(done.stdout)["results"]
+        self.assertEqual(len(results), 2 * 2 + 2)
+        self.assertTrue(all(r["right"] and r["gb_per_s"] > 0 and r["share_of_limit"] > 0 for r in results), results)
+        self.assertEqual(weir("bench", "kernels", "--shape", "64").returncode, 2)
+        self.assertEqual(weir("bench", "kernels", "--type", "q9").returncode, 2)
+
+    def test_machine_has_limits(self):
+        done = weir("bench", "machine", "--quick", "--threads", 1, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        out = json.loads(done.stdout)
+        self.assertTrue(out["reads"] and out["peaks"] and out["hand_over"])
+        self.assertTrue(all(r["gb_per_s"]["min"] <= r["gb_per_s"]["median"] <= r["gb_per_s"]["max"] for r in out["reads"]))
+
+
 class RealModel(unittest.TestCase):
     def test_streams_the_answer_and_puts_the_figures_on_the_other_stream(self):
         done = weir("run", SMOLLM2, QUESTION, "--temperature", 0, "-n", 24)
