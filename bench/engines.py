@@ -5,15 +5,14 @@ Weir and llama.cpp run one process per measure. OpenVINO GenAI and vLLM take sec
 for each model; it is stopped (SIGSTOP) while others are measured, so that its threads cost nothing.
 """
 
+import ctypes
 import json
 import os
 import pathlib
-import resource
 import select
 import shlex
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -96,15 +95,16 @@ class LlamaCpp:
 
     def __init__(self, folder, threads, runner):
         self.bin, self.threads, self.runner, self.commit = pathlib.Path(folder) / "bin", threads, runner, "?"
+        self.deep_decode = {}  # model → what was measured along with its prefill at depth
 
     def open(self, model):
         return self
 
     def bench(self, model, m, *arguments):
         text = self.runner.output(self.name, m.key, [self.bin / "llama-bench", "-m", model, "-t", self.threads, "-r", 1, "-o", "json", *arguments])
-        result = json.loads(text)[0]
-        self.commit = result.get("build_commit", "?")
-        return {m.key: result["avg_ts"]}
+        results = json.loads(text)
+        self.commit = results[0].get("build_commit", "?")
+        return [result["avg_ts"] for result in results]
 
     def measure(self, model, m):
         if m.key == "first_token":
@@ -119,16 +119,31 @@ class LlamaCpp:
                                                          "--output-format", "jsonl"])
             lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
             return {m.key: lines[-1]["speed_tg"]}
-        flash = ["-fa", "off", "-d", m.depth] if m.depth else []
-        if m.kind == "prefill":
-            return self.bench(model, m, "-p", m.prompt, "-n", 0, *flash)
-        return self.bench(model, m, "-p", 0, "-n", m.generate, *flash)
+        if m.depth:
+            return {m.key: self.at_depth(model, m)}
+        sizes = ["-p", m.prompt, "-n", 0] if m.kind == "prefill" else ["-p", 0, "-n", m.generate]
+        return {m.key: self.bench(model, m, *sizes)[0]}
+
+    def at_depth(self, model, m):
+        """One run gives prefill and decode, so that the depth itself is computed once."""
+        if m.kind == "decode" and model in self.deep_decode:
+            return self.deep_decode.pop(model)
+        prefill, decode = self.bench(model, m, "-p", 512, "-n", 64, "-fa", "off", "-d", m.depth)
+        if m.kind == "decode":
+            return decode
+        self.deep_decode[model] = decode
+        return prefill
 
     def close(self):
         pass
 
     def version(self):
         return f"{self.commit} (from llama-cpp-python's source distribution, or as built)"
+
+
+def end_with_parent():
+    """A worker must not outlive compare_peers, stopped and with gigabytes in memory."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 class Worker:
@@ -139,7 +154,7 @@ class Worker:
         self.start = time.monotonic()
         self.log = log
         self.process = subprocess.Popen([*runner.prefix, *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0,
-                                        env={**os.environ, **environment}, start_new_session=True)
+                                        env={**os.environ, **environment}, start_new_session=True, preexec_fn=end_with_parent)
         self.timeout = runner.timeout
         self.pending = b""  # output after the last whole line
 

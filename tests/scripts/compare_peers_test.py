@@ -60,7 +60,8 @@ else:
 """
 LLAMA_BENCH = """#!/usr/bin/env python3
 import json, sys
-print(json.dumps([{"build_commit": "abc", "avg_ts": 100.0 if sys.argv[sys.argv.index("-p") + 1] != "0" else 10.0}]))
+sizes = {a: sys.argv[sys.argv.index(a) + 1] for a in ("-p", "-n")}
+print(json.dumps([{"build_commit": "abc", "avg_ts": speed} for size, speed in (("-p", 100.0), ("-n", 10.0)) if sizes[size] != "0"]))
 """
 BATCHED = """#!/usr/bin/env python3
 import json, sys
@@ -113,7 +114,9 @@ class Whole(unittest.TestCase):
         self.assertEqual(rows["decode"]["engines"]["weir"]["count"], 2)
         self.assertEqual(rows["deep_decode"]["engines"]["weir"]["count"], 1)  # a slow measure
         self.assertEqual(out["versions"]["weir"], "9.9 (best)")
-        self.assertIn("-fa off", out["commands"]["llama.cpp deep_decode"])
+        self.assertEqual((rows["deep_prefill"]["ratio"], rows["deep_decode"]["ratio"]), (4.0, 2.0))
+        self.assertIn("-fa off", out["commands"]["llama.cpp deep_prefill"])
+        self.assertNotIn("llama.cpp deep_decode", out["commands"])  # both come from one run
         first = [s["engine"] for s in out["samples"] if s["measure"] == "decode"]
         self.assertEqual(first, ["weir", "llama.cpp", "llama.cpp", "weir"])
 

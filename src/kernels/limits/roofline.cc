@@ -35,12 +35,13 @@ Result<Limits> measure_limits(int threads, std::uint64_t working_set) {
   limits.working_set = std::clamp(working_set, kSmallestSet, most);
   const std::uint64_t share = std::max<std::uint64_t>(limits.working_set / static_cast<std::uint64_t>(threads), 4096);
   for (const auto pages : {Pages::kOrdinary, Pages::kHuge}) {
-    WEIR_ASSIGN(const Spread read, measure_read({.threads = threads, .bytes_per_thread = share, .pages = pages}));
+    WEIR_ASSIGN(const Spread read,
+                measure_read({.threads = threads, .bytes_per_thread = share, .pages = pages, .seconds = 0.15, .runs = 4}));
     keep_better(limits.read, read.max, pages == Pages::kHuge ? "2 MiB pages" : "ordinary pages");
   }
   for (const MultiplyAddLoop& loop : multiply_add_loops()) {
     if (!loop.usable) continue;
-    const Peak peak = measure_multiply_add(loop, threads, 0.1, 4);
+    const Peak peak = measure_multiply_add(loop, threads, 0.05, 4);
     keep_better(limits.arithmetic[loop.arithmetic], peak.ops_per_s.max, loop.name);
   }
   return limits;
