@@ -32,15 +32,6 @@ struct Weight {
   std::int64_t in() const { return layout == WeightLayout::kOutIn ? view.dim(1) : view.dim(0); }
 };
 
-// out = x · Wᵀ + bias, or out += when `accumulate`. Jobs of one call may share x (it is quantised once) and run together.
-struct LinearJob {
-  ConstMatrix x;  // [rows, in]
-  const Weight* weight = nullptr;
-  const float* bias = nullptr;  // [out] or null
-  Matrix out;                   // [rows, out]
-  bool accumulate = false;
-};
-
 enum class NormKind { kRms, kLayer };
 
 struct NormParams {
@@ -53,6 +44,24 @@ struct NormParams {
 };
 
 enum class Activation { kSilu, kGeluTanh, kGeluErf, kRelu, kReluSquared, kSigmoid };
+
+// What becomes of each row of x on its way into a product, so that the model needs no pass of its own for it.
+struct InputStep {
+  enum class Kind { kNorm, kActivation } kind = Kind::kNorm;
+  NormParams norm;  // kNorm: x := norm(x)
+  Activation activation = Activation::kSilu;
+  ConstMatrix factor;  // kActivation: x := f(x) · factor, or f(x) when it is empty
+};
+
+// out = x · Wᵀ + bias, or out += when `accumulate`. Jobs of one call may share x (it is quantised once) and run together.
+struct LinearJob {
+  ConstMatrix x;  // [rows, in]
+  const Weight* weight = nullptr;
+  const float* bias = nullptr;  // [out] or null
+  Matrix out;                   // [rows, out]
+  bool accumulate = false;
+  const InputStep* input = nullptr;  // jobs that share x name the same one
+};
 
 // Consecutive rows of one sequence in a batch.
 struct SequenceSlice {

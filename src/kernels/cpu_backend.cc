@@ -22,7 +22,11 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
 }
 
 CpuBackend::CpuBackend(const KernelTable& table, Activations activations, int threads)
-    : table_(table), activations_(activations), pool_(threads), scratch_(static_cast<std::size_t>(threads)) {}
+    : table_(table),
+      activations_(activations),
+      pool_(threads),
+      scratch_(static_cast<std::size_t>(threads)),
+      shares_(static_cast<std::size_t>(threads)) {}
 
 std::string CpuBackend::description() const {
   return fmt::format("{}, {} activations, {} thread{}", table_.name, activations_ == Activations::kInt8 ? "int8" : "f32", pool_.size(),
@@ -40,16 +44,26 @@ void CpuBackend::for_rows(std::int64_t rows, std::int64_t cost, FunctionRef<void
 
 void CpuBackend::for_tasks(std::int64_t tasks, std::int64_t cost, FunctionRef<void(std::int64_t, Scratch&)> body) {
   if (tasks == 0) return;
-  std::atomic<std::int64_t> next{0};
-  auto work = [&](int thread) {
-    Scratch& scratch = scratch_[static_cast<std::size_t>(thread)];
-    for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
-      scratch.reset();
-      body(task, scratch);
-    }
+  const auto run = [&](std::int64_t task, Scratch& scratch) {
+    scratch.reset();
+    body(task, scratch);
   };
-  if (tasks == 1 || tasks * cost < kWorthSharing) return work(0);
-  pool_.run(work);
+  const auto threads = static_cast<std::size_t>(pool_.size());
+  if (threads == 1 || tasks == 1 || tasks * cost < kWorthSharing) {
+    for (std::int64_t task = 0; task < tasks; ++task) run(task, scratch_[0]);
+    return;
+  }
+  for (std::size_t t = 0; t < threads; ++t) {
+    shares_[t].next.store(tasks * static_cast<std::int64_t>(t) / pool_.size(), std::memory_order_relaxed);
+    shares_[t].end = tasks * static_cast<std::int64_t>(t + 1) / pool_.size();
+  }
+  pool_.run([&](int thread) {
+    Scratch& scratch = scratch_[static_cast<std::size_t>(thread)];
+    for (std::size_t i = 0; i < threads; ++i) {
+      Share& share = shares_[(static_cast<std::size_t>(thread) + i) % threads];
+      for (std::int64_t task; (task = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) run(task, scratch);
+    }
+  });
 }
 
 }  // namespace weir::kernels

@@ -3,6 +3,7 @@
 // group of operations; the arithmetic is in the kernel table.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@
 namespace weir::kernels {
 
 struct QuantizedInput;
+
+void check_norm(const NormParams& params, std::int64_t cols);
+void norm_row(const KernelTable& table, const NormParams& params, const float* x, std::int64_t cols, float* out);
 
 class CpuBackend final : public Backend {
  public:
@@ -49,17 +53,26 @@ class CpuBackend final : public Backend {
                   std::span<const SequenceSlice> slices, const StateLayer& state, std::int64_t state_offset, Matrix out) override;
 
  private:
+  std::span<const LinearJob> prepare_float_inputs(std::span<const LinearJob> jobs);
   const QuantizedInput** quantize_inputs(std::span<const LinearJob> jobs);
+  bool quantizes(const LinearJob& job) const;
   // Runs body(row) for each row, on one thread when the work (`cost` elements a row) is too small to share.
   void for_rows(std::int64_t rows, std::int64_t cost, FunctionRef<void(std::int64_t)> body);
-  // Runs body(task, scratch of the thread) for each task; tasks are taken in order, one at a time. `cost` as above.
+  // Runs body(task, scratch of the thread) for each task. A thread takes the tasks of its own share in order, which keeps
+  // what it streams in one piece, then helps others with theirs. `cost` as above.
   void for_tasks(std::int64_t tasks, std::int64_t cost, FunctionRef<void(std::int64_t, Scratch&)> body);
+
+  struct alignas(64) Share {  // of the tasks of a call
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
 
   const KernelTable& table_;
   Activations activations_;
   ThreadPool pool_;
   Scratch shared_;                // the caller's: quantised activations and task lists of a call
   std::vector<Scratch> scratch_;  // one per thread
+  std::vector<Share> shares_;     // likewise
 };
 
 }  // namespace weir::kernels

@@ -15,18 +15,25 @@ constexpr std::int64_t kFunctionCost = 8;  // an exponential is worth about this
 
 }  // namespace
 
+void check_norm(const NormParams& params, std::int64_t cols) {
+  const std::int64_t group = params.group > 0 ? params.group : cols;
+  WEIR_CHECK(group > 0 && cols % group == 0, "{} columns in groups of {}", cols, group);
+}
+
+void norm_row(const KernelTable& table, const NormParams& params, const float* x, std::int64_t cols, float* out) {
+  const std::int64_t group = params.group > 0 ? params.group : cols;
+  const auto function = params.kind == NormKind::kRms ? table.rms_norm : table.layer_norm;
+  for (std::int64_t c = 0; c < cols; c += group) {
+    const std::int64_t at = params.shared ? 0 : c;
+    function(
+        {x + c, params.weight ? params.weight + at : nullptr, params.bias ? params.bias + at : nullptr, out + c, group, params.epsilon});
+  }
+}
+
 void CpuBackend::norm(ConstMatrix x, const NormParams& params, Matrix out) {
   check_same_shape(x, out);
-  const std::int64_t group = params.group > 0 ? params.group : x.cols;
-  WEIR_CHECK(group > 0 && x.cols % group == 0, "{} columns in groups of {}", x.cols, group);
-  const auto function = params.kind == NormKind::kRms ? table_.rms_norm : table_.layer_norm;
-  for_rows(x.rows, 2 * x.cols, [&](std::int64_t row) {
-    for (std::int64_t c = 0; c < x.cols; c += group) {
-      const std::int64_t at = params.shared ? 0 : c;
-      function({x.row(row) + c, params.weight ? params.weight + at : nullptr, params.bias ? params.bias + at : nullptr, out.row(row) + c,
-                group, params.epsilon});
-    }
-  });
+  check_norm(params, x.cols);
+  for_rows(x.rows, 2 * x.cols, [&](std::int64_t row) { norm_row(table_, params, x.row(row), x.cols, out.row(row)); });
 }
 
 void CpuBackend::rope(Matrix x, std::int32_t heads, std::int32_t offset, ConstMatrix table, bool pairs) {

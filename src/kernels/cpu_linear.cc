@@ -3,6 +3,7 @@
 // is in linear_int8.cc (quantised weights) and linear_plain.cc (F32, F16 and BF16).
 #include <algorithm>
 #include <iterator>
+#include <memory>
 
 #include "kernels/cpu_backend_impl.h"
 #include "kernels/linear_int8.h"
@@ -13,14 +14,28 @@ namespace weir::kernels {
 namespace {
 
 constexpr std::int64_t kTaskWork = 96 << 10;  // multiply-adds that make a task worth its hand-over
+constexpr std::int64_t kQuantizeRows = 8;     // rows of a task that quantises
 constexpr std::int64_t kResidualCost = 32;    // activations per block that may have to be listed
 
 // A matrix of activations that several jobs may share, and its rows' place among those of all of them.
 struct Source {
   ConstMatrix x;
+  const InputStep* step;
   QuantizedInput quantized;
   std::int64_t first_row;
 };
+
+// Row `row` of x after its step, written to `out` (which may be x's own row for a norm).
+void apply_step(const KernelTable& table, const InputStep& step, ConstMatrix x, std::int64_t row, float* out) {
+  if (step.kind == InputStep::Kind::kNorm) return norm_row(table, step.norm, x.row(row), x.cols, out);
+  table.activate(step.activation, x.row(row), step.factor.data ? step.factor.row(row) : nullptr, x.cols, out);
+}
+
+void check_step(const InputStep& step, ConstMatrix x) {
+  if (step.kind == InputStep::Kind::kNorm) return check_norm(step.norm, x.cols);
+  WEIR_CHECK(!step.factor.data || (step.factor.rows == x.rows && step.factor.cols == x.cols), "factor [{}, {}] of [{}, {}]",
+             step.factor.rows, step.factor.cols, x.rows, x.cols);
+}
 
 void check_job(const LinearJob& job) {
   WEIR_CHECK(job.weight != nullptr);
@@ -31,6 +46,7 @@ void check_job(const LinearJob& job) {
   WEIR_CHECK(is_plain(w.view.type) || (dtype_info(w.view.type).quantized && w.layout == WeightLayout::kOutIn), "weight of type {}",
              dtype_name(w.view.type));
   WEIR_CHECK(static_cast<std::int64_t>(w.view.bytes.size()) >= w.view.rows() * w.view.bytes_per_row());
+  if (job.input) check_step(*job.input, job.x);
 }
 
 // Cuts a job along its outputs and rows. The cut changes no result, so it may depend on anything.
@@ -46,11 +62,38 @@ void cut(const LinearJob& job, std::int64_t total_work, int threads, Emit emit) 
   }
 }
 
-bool same_matrix(ConstMatrix a, ConstMatrix b) { return a.data == b.data && a.rows == b.rows && a.cols == b.cols && a.stride == b.stride; }
+bool same_input(ConstMatrix a, const InputStep* a_step, const LinearJob& b) {
+  return a.data == b.x.data && a.rows == b.x.rows && a.cols == b.x.cols && a.stride == b.x.stride && a_step == b.input;
+}
 
 std::int64_t row_blocks(std::int64_t rows) { return (rows + kTaskRows - 1) / kTaskRows; }
 
 }  // namespace
+
+bool CpuBackend::quantizes(const LinearJob& job) const { return activations_ == Activations::kInt8 && !is_plain(job.weight->view.type); }
+
+// The jobs with their inputs' steps done, where the arithmetic is float.
+std::span<const LinearJob> CpuBackend::prepare_float_inputs(std::span<const LinearJob> jobs) {
+  const auto needs = [&](const LinearJob& job) { return job.input && !quantizes(job); };
+  if (std::none_of(jobs.begin(), jobs.end(), needs)) return jobs;
+  auto* own = shared_.take<LinearJob>(static_cast<std::int64_t>(jobs.size()));
+  std::uninitialized_copy(jobs.begin(), jobs.end(), own);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const LinearJob& job = jobs[i];
+    if (!needs(job)) continue;
+    const auto same = std::find_if(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(i),
+                                   [&](const LinearJob& other) { return needs(other) && same_input(other.x, other.input, job); });
+    own[i].input = nullptr;
+    if (const std::ptrdiff_t at = same - jobs.begin(); at < static_cast<std::ptrdiff_t>(i)) {
+      own[i].x = own[at].x;
+      continue;
+    }
+    const Matrix x{shared_.take<float>(job.x.rows * job.x.cols), job.x.rows, job.x.cols};
+    for_rows(x.rows, 4 * x.cols, [&](std::int64_t row) { apply_step(table_, *job.input, job.x, row, x.row(row)); });
+    own[i].x = x;
+  }
+  return {own, jobs.size()};
+}
 
 // Quantises the distinct inputs of the jobs; returns for each job its input, or null where the arithmetic is float.
 const QuantizedInput** CpuBackend::quantize_inputs(std::span<const LinearJob> jobs) {
@@ -61,11 +104,11 @@ const QuantizedInput** CpuBackend::quantize_inputs(std::span<const LinearJob> jo
   for (std::int64_t i = 0; i < count; ++i) {
     const LinearJob& job = jobs[static_cast<std::size_t>(i)];
     of_job[i] = nullptr;
-    if (activations_ != Activations::kInt8 || is_plain(job.weight->view.type)) continue;
+    if (!quantizes(job)) continue;
     std::int64_t at = distinct;
-    while (at > 0 && !same_matrix(sources[at - 1].x, job.x)) --at;
+    while (at > 0 && !same_input(sources[at - 1].x, sources[at - 1].step, job)) --at;
     if (at == 0) {
-      sources[distinct] = {job.x, allocate_quantized(job.x.rows, job.x.cols, shared_), rows};
+      sources[distinct] = {job.x, job.input, allocate_quantized(job.x.rows, job.x.cols, shared_), rows};
       rows += job.x.rows;
       elements += job.x.rows * job.x.cols;
       at = ++distinct;
@@ -73,10 +116,19 @@ const QuantizedInput** CpuBackend::quantize_inputs(std::span<const LinearJob> jo
     of_job[i] = &sources[at - 1].quantized;
   }
   if (rows == 0) return of_job;
-  for_rows(rows, elements / rows, [&](std::int64_t row) {
-    const Source& s =
-        *std::prev(std::upper_bound(sources, sources + distinct, row, [](std::int64_t r, const Source& x) { return r < x.first_row; }));
-    quantize_input_row(table_, s.x.row(row - s.first_row), row - s.first_row, s.quantized);
+  for_tasks((rows + kQuantizeRows - 1) / kQuantizeRows, 4 * kQuantizeRows * elements / rows, [&](std::int64_t task, Scratch& scratch) {
+    for (std::int64_t row = task * kQuantizeRows; row < std::min(rows, (task + 1) * kQuantizeRows); ++row) {
+      const Source& s =
+          *std::prev(std::upper_bound(sources, sources + distinct, row, [](std::int64_t r, const Source& x) { return r < x.first_row; }));
+      const float* x = s.x.row(row - s.first_row);
+      if (s.step) {
+        scratch.reset();
+        float* prepared = scratch.take<float>(s.x.cols);
+        apply_step(table_, *s.step, s.x, row - s.first_row, prepared);
+        x = prepared;
+      }
+      quantize_input_row(table_, x, row - s.first_row, s.quantized);
+    }
   });
   for (std::int64_t i = 0; i < distinct; ++i) {
     const Source& s = sources[i];
@@ -94,6 +146,7 @@ void CpuBackend::linear(std::span<const LinearJob> jobs) {
     check_job(job);
     work += job.x.rows * job.x.cols * job.out.cols;
   }
+  jobs = prepare_float_inputs(jobs);
   const QuantizedInput** inputs = quantize_inputs(jobs);
   for (const LinearJob& job : jobs) cut(job, work, pool_.size(), [&](auto...) { ++tasks; });
   auto* list = shared_.take<QuantizedTask>(tasks);

@@ -14,10 +14,13 @@ namespace weir::kernels {
 namespace {
 
 constexpr std::int64_t kPanelInputs = 512;  // inputs of a panel held at once: 8 KiB of int8, in the first-level cache
+constexpr std::int64_t kMostInputs = 640;   // unless they are the last
 constexpr int kActivationBlock = 32;        // activations that share a scale
 constexpr double kOutlierFactor = 2;        // an outlier block's scale is above this times the root mean square of its row's scales
 
-std::int64_t chunks_of(std::int64_t k) { return (k + kPanelInputs - 1) / kPanelInputs; }
+// Chunks of kPanelInputs inputs; a short rest joins the last one (SmolLM2's 576 are one chunk).
+std::int64_t chunk_at(std::int64_t k, std::int64_t begin) { return k - begin <= kMostInputs ? k - begin : kPanelInputs; }
+std::int64_t chunks_of(std::int64_t k) { return k <= kMostInputs ? 1 : 1 + (k - kMostInputs + kPanelInputs - 1) / kPanelInputs; }
 
 QuantizedRows allocate_rows(std::int64_t rows, std::int64_t k, Scratch& scratch) {
   return {.k = k,
@@ -103,15 +106,16 @@ void list_residuals(const QuantizedInput& x, std::int64_t row_block, std::int64_
   const std::int64_t chunks = chunks_of(x.rows.k), blocks = x.rows.k / kActivationBlock, first_row = row_block * kTaskRows;
   const std::int64_t last_row = std::min(rows, first_row + kTaskRows);
   constexpr std::int64_t kChunkBlocks = kPanelInputs / kActivationBlock;
+  const auto chunk_of = [&](std::int64_t block) { return std::min(block / kChunkBlocks, chunks - 1); };
   std::fill_n(list.begin, chunks + 1, 0);
   const auto for_each = [&](auto visit) {
     for (std::int64_t r = first_row; r < last_row; ++r)
-      for (std::int64_t e = r * blocks; e < r * blocks + x.count[r]; ++e) visit(r, e, x.block[e] / kChunkBlocks);
+      for (std::int64_t e = r * blocks; e < r * blocks + x.count[r]; ++e) visit(r, e, chunk_of(x.block[e]));
   };
   for_each([&](std::int64_t, std::int64_t, std::int64_t chunk) { ++list.begin[chunk + 1]; });
   for (std::int64_t c = 0; c < chunks; ++c) list.begin[c + 1] += list.begin[c];
   for_each([&](std::int64_t r, std::int64_t e, std::int64_t chunk) {
-    const auto block = static_cast<std::int32_t>(x.block[e] % kChunkBlocks);
+    const auto block = static_cast<std::int32_t>(x.block[e] - chunk * kChunkBlocks);
     list.blocks[list.begin[chunk]++] = {static_cast<std::int32_t>(r - first_row), block, e};
   });
   for (std::int64_t c = chunks; c > 0; --c) list.begin[c] = list.begin[c - 1];  // where they started
@@ -133,8 +137,8 @@ void prefetch_panel(const std::byte* w, std::int64_t stride, std::int64_t outs, 
 
 Panel take_panel(DType type, Scratch& scratch) {
   Panel panel{.traits = quant_traits(type)};
-  const std::int64_t groups = kPanelInputs / panel.traits.group;
-  panel.q = scratch.take<std::uint8_t>(kPanelInputs * kPanelOuts);
+  const std::int64_t groups = kMostInputs / panel.traits.group;
+  panel.q = scratch.take<std::uint8_t>(kMostInputs * kPanelOuts);
   panel.scale = scratch.take<float>(groups * kPanelOuts);
   panel.offset = scratch.take<float>(groups * kPanelOuts);
   return panel;
@@ -145,10 +149,9 @@ void unpack_panel(const KernelTable& table, const TensorView& w, std::int64_t o,
   const std::int64_t stride = w.bytes_per_row(), k = w.cols();
   const std::int64_t next = begin + panel.k, next_outs = std::min<std::int64_t>(kPanelOuts, w.rows() - o - kPanelOuts);
   if (next < k) {
-    prefetch_panel(w.bytes.data() + o * stride + row_bytes(w.type, next), stride, outs,
-                   row_bytes(w.type, std::min(kPanelInputs, k - next)));
+    prefetch_panel(w.bytes.data() + o * stride + row_bytes(w.type, next), stride, outs, row_bytes(w.type, chunk_at(k, next)));
   } else if (next_outs > 0) {
-    prefetch_panel(w.bytes.data() + (o + kPanelOuts) * stride, stride, next_outs, row_bytes(w.type, std::min(kPanelInputs, k)));
+    prefetch_panel(w.bytes.data() + (o + kPanelOuts) * stride, stride, next_outs, row_bytes(w.type, chunk_at(k, 0)));
   }
   table.unpack_panel(w.type, w.bytes.data() + o * stride, stride, outs, begin, panel);
 }
@@ -157,7 +160,7 @@ void unpack_panel(const KernelTable& table, const TensorView& w, std::int64_t o,
 void load_panels(const KernelTable& table, const Weight& weight, const PackedShape& shape, std::int64_t o, std::int64_t out_end,
                  std::int64_t begin, int count, Panel* panels) {
   const TensorView& w = weight.view;
-  for (int p = 0; p < count; ++p) panels[p].k = static_cast<int>(std::min(kPanelInputs, w.cols() - begin));
+  for (int p = 0; p < count; ++p) panels[p].k = static_cast<int>(chunk_at(w.cols(), begin));
   if (weight.packed) return table.expand_panels({w.type, &shape, weight.packed + o / kStripeOuts * shape.bytes, count, begin}, panels);
   for (int p = 0; p < count; ++p) {
     const std::int64_t first = o + p * kPanelOuts;
@@ -190,7 +193,7 @@ void multiply_panels(const KernelTable& table, const QuantizedTask& t, std::int6
   const PackedShape shape = packed_shape(w.type, w.cols());
   std::fill_n(acc, count * stride, 0.0f);
   const ResidualList* list = t.input->lists ? t.input->lists + t.row_begin / kTaskRows : nullptr;
-  for (std::int64_t begin = 0, chunk = 0; begin < w.cols(); begin += kPanelInputs, ++chunk) {
+  for (std::int64_t begin = 0, chunk = 0; begin < w.cols(); begin += chunk_at(w.cols(), begin), ++chunk) {
     load_panels(table, *t.job->weight, shape, o, t.out_end, begin, count, panels);
     PanelTile tile{panels, count, &t.input->rows, t.row_begin, rows, begin, acc, stride};
     if (const std::byte* packed = t.job->weight->packed) {  // after the last chunk: the next stripe
@@ -214,10 +217,7 @@ void run_rows(const KernelTable& table, const QuantizedTask& t, Scratch& scratch
   float* acc = scratch.take<float>(stride * kPanelsTogether);
   for (std::int64_t o = t.out_begin; o < t.out_end; o += kStripeOuts) {
     multiply_panels(table, t, o, panels, acc, stride);
-    for (std::int64_t p = 0, first = o; first < t.out_end && p < kPanelsTogether; ++p, first += kPanelOuts) {
-      write_dots(table, *t.job, t.row_begin, t.row_end, acc + p * stride, first,
-                 static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - first)));
-    }
+    write_dots(table, *t.job, t.row_begin, t.row_end, acc, o, static_cast<int>(std::min(kStripeOuts, t.out_end - o)), stride);
   }
 }
 
@@ -233,21 +233,18 @@ void run_packed_row(const KernelTable& table, const QuantizedTask& t) {
     std::fill_n(acc, kStripeOuts, 0.0f);
     PackedRow row{{w.type, &shape, t.job->weight->packed + o / kStripeOuts * shape.bytes, count, 0}, 0, nullptr, 0, 0, acc};
     std::int64_t entry = first;
-    for (std::int64_t begin = 0; begin < k; begin += kPanelInputs) {
-      row.panels.k_begin = row.x_begin = begin, row.k = static_cast<int>(std::min(kPanelInputs, k - begin));
+    for (std::int64_t begin = 0, end; begin < k; begin = end) {
+      end = begin + chunk_at(k, begin);
+      row.panels.k_begin = row.x_begin = begin, row.k = static_cast<int>(end - begin);
       row.x = &t.input->rows, row.row = t.row_begin;
       table.packed_row(row);
       row.k = kActivationBlock, row.x = &t.input->residuals, row.x_begin = 0;
-      for (; entry < last && t.input->block[entry] * kActivationBlock < begin + kPanelInputs; ++entry) {
+      for (; entry < last && t.input->block[entry] * kActivationBlock < end; ++entry) {
         row.panels.k_begin = std::int64_t{t.input->block[entry]} * kActivationBlock, row.row = entry;
         table.packed_row(row);
       }
     }
-    for (int p = 0; p < count; ++p) {
-      const std::int64_t at = o + p * kPanelOuts;
-      write_dots(table, *t.job, t.row_begin, t.row_end, acc + p * kPanelOuts, at,
-                 static_cast<int>(std::min<std::int64_t>(kPanelOuts, t.out_end - at)));
-    }
+    write_dots(table, *t.job, t.row_begin, t.row_end, acc, o, static_cast<int>(std::min(kStripeOuts, t.out_end - o)), kPanelOuts);
   }
 }
 
@@ -258,13 +255,13 @@ void run_wide(const KernelTable& table, const QuantizedTask& t, Scratch& scratch
   const std::int64_t rows = t.row_end - t.row_begin, size = rows * 4 * kPanelOuts;
   Panel panels[kPanelsTogether];
   for (Panel& panel : panels) panel = take_panel(w.type, scratch);
-  float* wide = scratch.take<float>(kPanelInputs * kPanelOuts);
+  float* wide = scratch.take<float>(kMostInputs * kPanelOuts);
   float* acc = scratch.take<float>(kPanelsTogether * size);
   float* dots = scratch.take<float>(rows * kPanelOuts);
   for (std::int64_t o = t.out_begin; o < t.out_end; o += kStripeOuts) {
     const int count = panels_at(o, t.out_end);
     std::fill_n(acc, count * size, 0.0f);
-    for (std::int64_t begin = 0; begin < w.cols(); begin += kPanelInputs) {
+    for (std::int64_t begin = 0; begin < w.cols(); begin += chunk_at(w.cols(), begin)) {
       load_panels(table, *t.job->weight, shape, o, t.out_end, begin, count, panels);
       for (int p = 0; p < count; ++p) {
         table.widen_panel(panels[p], wide);

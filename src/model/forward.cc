@@ -22,26 +22,35 @@ ConstMatrix normalised(const Pass& pass, const NormWeights& weights, ConstMatrix
   return out;
 }
 
-void mix(const Pass& pass, const Layer& layer, ConstMatrix x, Target target) {
+// The same, left to the first product where that reads it alone (`fuses`).
+Input sublayer_input(const Pass& pass, bool fuses, const NormWeights& weights, ConstMatrix stream) {
+  if (!fuses || !weights.present) return normalised(pass, weights, stream);
+  kernels::InputStep& step = pass.arena.array<kernels::InputStep>(1)[0];
+  step.norm = norm_params(pass, weights, pass.traits.norm, 0, stream.cols);
+  return {stream, &step};
+}
+
+void mix(const Pass& pass, const Layer& layer, Input x, Target target) {
   switch (layer.traits.mixer) {
     case MixerKind::kAttention: return mix_attention(pass, layer, x, target);
-    case MixerKind::kLatentAttention: return mix_latent_attention(pass, layer, x, target);
-    case MixerKind::kMamba2: return mix_mamba2(pass, layer, x, target);
-    case MixerKind::kGatedDelta: return mix_gated_delta(pass, layer, x, target);
-    case MixerKind::kShortConv: return mix_short_conv(pass, layer, x, target);
+    case MixerKind::kLatentAttention: return mix_latent_attention(pass, layer, x.x, target);
+    case MixerKind::kMamba2: return mix_mamba2(pass, layer, x.x, target);
+    case MixerKind::kGatedDelta: return mix_gated_delta(pass, layer, x.x, target);
+    case MixerKind::kShortConv: return mix_short_conv(pass, layer, x.x, target);
   }
 }
 
-void feed(const Pass& pass, const Layer& layer, ConstMatrix x, Target target) {
-  if (layer.traits.ffn == FfnKind::kExperts) return feed_forward_experts(pass, layer, x, target);
+void feed(const Pass& pass, const Layer& layer, Input x, Target target) {
+  if (layer.traits.ffn == FfnKind::kExperts) return feed_forward_experts(pass, layer, x.x, target);
   feed_forward(pass, layer, x, target);
 }
 
 // stream += residual_scale · post_norm(part(x)), at once where nothing stands between.
 template <class Part>
-void add_part(const Pass& pass, const Layer& layer, Part part, ConstMatrix x, const NormWeights& post_norm, Matrix stream) {
+void add_part(const Pass& pass, const Layer& layer, Part part, Input x, const NormWeights& post_norm, Matrix stream) {
   const Arena::Scope scope(pass.arena);
-  if (!post_norm.present && pass.traits.residual_scale == 1 && x.data != stream.data) return part(pass, layer, x, {stream, true});
+  const bool apart = x.step || x.x.data != stream.data;
+  if (!post_norm.present && pass.traits.residual_scale == 1 && apart) return part(pass, layer, x, {stream, true});
   const Matrix out = pass.matrix(stream.cols);
   part(pass, layer, x, {out, false});
   if (post_norm.present) norm(pass, post_norm, pass.traits.norm, 0, out, out);
@@ -52,12 +61,14 @@ void run_layer(const Pass& pass, const Layer& layer, Matrix stream) {
   const Arena::Scope scope(pass.arena);
   const LayerWeights& w = layer.weights;
   const bool feeds = layer.traits.ffn != FfnKind::kNone, parallel = feeds && pass.traits.parallel;
+  const bool mixer_fuses = !parallel && layer.traits.mixer == MixerKind::kAttention;
+  const bool ffn_fuses = !parallel && layer.traits.ffn != FfnKind::kExperts;
 
-  const ConstMatrix x = normalised(pass, w.mixer_norm, stream);
-  const ConstMatrix y = !parallel ? ConstMatrix() : w.ffn_norm.present ? normalised(pass, w.ffn_norm, stream) : x;
+  const Input x = sublayer_input(pass, mixer_fuses, w.mixer_norm, stream);
+  const Input y = !parallel ? ConstMatrix() : w.ffn_norm.present ? normalised(pass, w.ffn_norm, stream) : x.x;
   add_part(pass, layer, mix, x, w.post_mixer_norm, stream);
   if (w.after_mixer.present) norm(pass, w.after_mixer, pass.traits.norm, 0, stream, stream);
-  if (feeds) add_part(pass, layer, feed, parallel ? y : normalised(pass, w.ffn_norm, stream), w.post_ffn_norm, stream);
+  if (feeds) add_part(pass, layer, feed, parallel ? y : sublayer_input(pass, ffn_fuses, w.ffn_norm, stream), w.post_ffn_norm, stream);
   if (w.after_ffn.present) norm(pass, w.after_ffn, pass.traits.norm, 0, stream, stream);
 }
 

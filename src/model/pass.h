@@ -43,25 +43,38 @@ struct Target {
 
 inline const float* data_or_null(const Vector& v) { return v.empty() ? nullptr : v.data(); }
 
-inline LinearJob job(ConstMatrix x, const Linear& linear, Matrix out, bool accumulate = false) {
-  return {x, &*linear.weight, data_or_null(linear.bias), out, accumulate};
+// What a product reads: rows as they are, or with one step before (kept in the pass's arena).
+struct Input {
+  Input(ConstMatrix m) : x(m) {}  // NOLINT(google-explicit-constructor)
+  Input(Matrix m) : x(m) {}       // NOLINT(google-explicit-constructor)
+  Input(ConstMatrix m, const kernels::InputStep* s) : x(m), step(s) {}
+  ConstMatrix x;
+  const kernels::InputStep* step = nullptr;
+};
+
+inline LinearJob job(Input input, const Linear& linear, Matrix out, bool accumulate = false) {
+  return {input.x, &*linear.weight, data_or_null(linear.bias), out, accumulate, input.step};
 }
 
-inline void linear(const Pass& pass, ConstMatrix x, const Linear& linear, Matrix out, bool accumulate = false) {
+inline void linear(const Pass& pass, Input x, const Linear& linear, Matrix out, bool accumulate = false) {
   const LinearJob one = job(x, linear, out, accumulate);
   pass.backend.linear({&one, 1});
 }
 
-// Normalises groups of `group` columns (0: the whole row); the weight is one for all groups when it has that many entries.
-inline void norm(const Pass& pass, const NormWeights& weights, NormKind kind, std::int64_t group, ConstMatrix x, Matrix out) {
+// Groups of `group` of `cols` columns (0: the whole row); the weight is one for all groups when it has that many entries.
+inline kernels::NormParams norm_params(const Pass& pass, const NormWeights& weights, NormKind kind, std::int64_t group, std::int64_t cols) {
   kernels::NormParams params;
   params.kind = kind;
   params.epsilon = pass.traits.norm_epsilon;
   params.group = group;
   params.weight = data_or_null(weights.weight);
   params.bias = data_or_null(weights.bias);
-  params.shared = weights.weight.empty() || static_cast<std::int64_t>(weights.weight.size()) == (group == 0 ? x.cols : group);
-  pass.backend.norm(x, params, out);
+  params.shared = weights.weight.empty() || static_cast<std::int64_t>(weights.weight.size()) == (group == 0 ? cols : group);
+  return params;
+}
+
+inline void norm(const Pass& pass, const NormWeights& weights, NormKind kind, std::int64_t group, ConstMatrix x, Matrix out) {
+  pass.backend.norm(x, norm_params(pass, weights, kind, group, x.cols), out);
 }
 
 }  // namespace weir::model

@@ -210,3 +210,18 @@ inline V quad_byte(Quads q) {
   return {_mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(q.a, 8 * i), low)),
           _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(q.b, 8 * i), low))};
 }
+
+// Lanes 0, 2, 4, … of x then y; lanes 1, 3, 5, …; and back: lanes of a and b in turn, the first and the last eight of each.
+template <int kPick>
+inline __m256 every_other(__m256 x, __m256 y) {
+  const __m256d mixed = _mm256_castps_pd(_mm256_shuffle_ps(x, y, kPick));
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(mixed, 0xd8));
+}
+inline V evens(V x, V y) { return {every_other<0x88>(x.a, x.b), every_other<0x88>(y.a, y.b)}; }
+inline V odds(V x, V y) { return {every_other<0xdd>(x.a, x.b), every_other<0xdd>(y.a, y.b)}; }
+inline V alternate8(__m256 a, __m256 b) {
+  const __m256 low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
+  return {_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31)};
+}
+inline V alternate_low(V a, V b) { return alternate8(a.a, b.a); }
+inline V alternate_high(V a, V b) { return alternate8(a.b, b.b); }

@@ -137,34 +137,52 @@ void tile(const PanelTile& t) {
   }
 }
 
-template <int kGroup, bool kOffset>
-void residuals(const ResidualTile& t) {
+template <int kPanels, int kGroup, bool kOffset>
+void residuals_of_panels(const ResidualTile& t) {
   const __m128i zero_bits = zero_bits_of(t.panels[0].traits);
   for (const ResidualBlock& b : t.blocks) {
     const RowStart<kGroup> x(*t.residuals, b.entry, 0);
     const __m512 row_scale = _mm512_set1_ps(*x.scale);
-    for (int p = 0; p < t.count; ++p) {
-      const Panel& panel = t.panels[p];
-      float* acc = t.acc + p * t.acc_stride + b.row * kPanelOuts;
-      __m512 total = _mm512_loadu_ps(acc);
+    float* acc = t.acc + b.row * kPanelOuts;
+    __m512 total[kPanels];
+    WEIR_UNROLL
+    for (int p = 0; p < kPanels; ++p) total[p] = _mm512_loadu_ps(acc + p * t.acc_stride);
+    WEIR_UNROLL
+    for (int g = 0; g < 32 / kGroup; ++g) {
+      const std::int64_t group = std::int64_t{b.block} * (32 / kGroup) + g;
+      __m512i sums[kPanels][2];
       WEIR_UNROLL
-      for (int g = 0; g < 32 / kGroup; ++g) {
-        const std::int64_t group = std::int64_t{b.block} * (32 / kGroup) + g;
-        const std::uint8_t* weights = panel.q + group * kGroup * kPanelOuts;
-        __m512i sums[2] = {kOffset ? _mm512_setzero_si512() : times_zero_point(x.minus_sum[g], zero_bits), _mm512_setzero_si512()};
-        WEIR_UNROLL
-        for (int quad = 0; quad < kGroup / 4; ++quad) {
-          sums[quad % 2] =
-              _mm512_dpbusd_epi32(sums[quad % 2], _mm512_loadu_si512(weights + quad * 64), broadcast4(x.q + g * kGroup + quad * 4));
-        }
-        if constexpr (kOffset)
-          total = _mm512_fmadd_ps(_mm512_loadu_ps(panel.offset + group * kPanelOuts), _mm512_set1_ps(x.scaled_sum[g]), total);
-        const __m512 both = _mm512_mul_ps(_mm512_loadu_ps(panel.scale + group * kPanelOuts), row_scale);
-        total = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(sums[0], sums[1])), both, total);
+      for (int p = 0; p < kPanels; ++p) {
+        sums[p][0] = kOffset ? _mm512_setzero_si512() : times_zero_point(x.minus_sum[g], zero_bits);
+        sums[p][1] = _mm512_setzero_si512();
       }
-      _mm512_storeu_ps(acc, total);
+      WEIR_UNROLL
+      for (int quad = 0; quad < kGroup / 4; ++quad) {
+        const __m512i values = broadcast4(x.q + g * kGroup + quad * 4);
+        WEIR_UNROLL
+        for (int p = 0; p < kPanels; ++p) {
+          const __m512i weights = _mm512_loadu_si512(t.panels[p].q + group * kGroup * kPanelOuts + quad * 64);
+          sums[p][quad % 2] = _mm512_dpbusd_epi32(sums[p][quad % 2], weights, values);
+        }
+      }
+      WEIR_UNROLL
+      for (int p = 0; p < kPanels; ++p) {
+        if constexpr (kOffset) {
+          const __m512 offset = _mm512_loadu_ps(t.panels[p].offset + group * kPanelOuts);
+          total[p] = _mm512_fmadd_ps(offset, _mm512_set1_ps(x.scaled_sum[g]), total[p]);
+        }
+        const __m512 both = _mm512_mul_ps(_mm512_loadu_ps(t.panels[p].scale + group * kPanelOuts), row_scale);
+        total[p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(sums[p][0], sums[p][1])), both, total[p]);
+      }
     }
+    WEIR_UNROLL
+    for (int p = 0; p < kPanels; ++p) _mm512_storeu_ps(acc + p * t.acc_stride, total[p]);
   }
+}
+
+template <int kGroup, bool kOffset>
+void residuals(const ResidualTile& t) {
+  t.count == 2 ? residuals_of_panels<2, kGroup, kOffset>(t) : residuals_of_panels<1, kGroup, kOffset>(t);
 }
 
 // Calls f.template operator()<kGroup, kOffset>() for a type.

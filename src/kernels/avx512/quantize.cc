@@ -37,12 +37,14 @@ WEIR_INLINE __m512 reduce_rows(const __m512* rows) {
   return halves(halves(quarters[0], quarters[1]), halves(quarters[2], quarters[3]));
 }
 
-// Blocks [0, count) of `x`, of which block 0 is block `at` of all rows.
-inline void quantize_blocks(const float* x, int count, std::int64_t at, const QuantizedRows& out) {
+// Blocks [0, count) of `x`, of which block 0 is block `at` of all rows. kCount: count, when it is known; 0: fewer than together.
+template <int kCount>
+inline void quantize_blocks(const float* x, int some, std::int64_t at, const QuantizedRows& out) {
+  const int count = kCount > 0 ? kCount : some;
   __m512 rows[2 * kBlocksTogether];
   WEIR_UNROLL
   for (int b = 0; b < kBlocksTogether; ++b) {
-    rows[b] = _mm512_setzero_ps();
+    rows[b] = rows[kBlocksTogether + b] = _mm512_setzero_ps();
     if (b < count) rows[b] = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + b * 32)), _mm512_abs_ps(_mm512_loadu_ps(x + b * 32 + 16)));
   }
   const __m512 top = reduce_rows<TakeMax>(rows), steps = _mm512_set1_ps(127.0f);
@@ -61,7 +63,6 @@ inline void quantize_blocks(const float* x, int count, std::int64_t at, const Qu
       _mm_storeu_si128(reinterpret_cast<__m128i*>(out.q + at * 32 + b * 32 + half * 16), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(q)));
     }
   }
-  for (int b = count; b < kBlocksTogether; ++b) rows[b] = rows[kBlocksTogether + b] = _mm512_setzero_ps();
   const __m512 first = reduce_rows<TakeSum>(rows), second = reduce_rows<TakeSum>(rows + kBlocksTogether),
                both = _mm512_add_ps(first, second);
   const auto minus = [](__m512 sums) { return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_cvtps_epi32(sums)); };
@@ -84,8 +85,12 @@ inline void quantize_blocks(const float* x, int count, std::int64_t at, const Qu
 void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out) {
   const std::int64_t blocks = out.k / 32;
   for (std::int64_t b = 0; b < blocks; b += kBlocksTogether) {
-    const auto count = static_cast<int>(blocks - b < kBlocksTogether ? blocks - b : kBlocksTogether);
-    quantize_blocks(x + b * 32, count, row * blocks + b, out);
+    const std::int64_t left = blocks - b;
+    if (left >= kBlocksTogether) {
+      quantize_blocks<kBlocksTogether>(x + b * 32, kBlocksTogether, row * blocks + b, out);
+    } else {
+      quantize_blocks<0>(x + b * 32, static_cast<int>(left), row * blocks + b, out);
+    }
   }
 }
 

@@ -139,3 +139,16 @@ template <int i>
 inline V quad_byte(Quads x) {
   return {_mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(x.q, 8 * i), _mm512_set1_epi32(255)))};
 }
+
+// Lanes 0, 2, 4, … of x then y; lanes 1, 3, 5, …; and back: lanes of a and b in turn, the first and the last eight of each.
+inline __m512i lane_numbers() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
+inline V evens(V x, V y) { return {_mm512_permutex2var_ps(x.v, _mm512_slli_epi32(lane_numbers(), 1), y.v)}; }
+inline V odds(V x, V y) {
+  return {_mm512_permutex2var_ps(x.v, _mm512_add_epi32(_mm512_slli_epi32(lane_numbers(), 1), _mm512_set1_epi32(1)), y.v)};
+}
+inline V alternate_low(V a, V b) {
+  return {_mm512_permutex2var_ps(a.v, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b.v)};
+}
+inline V alternate_high(V a, V b) {
+  return {_mm512_permutex2var_ps(a.v, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b.v)};
+}

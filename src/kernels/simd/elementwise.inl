@@ -113,7 +113,17 @@ inline void scale_row(float factor, float softcap, std::int64_t n, float* x) {
 }
 
 inline void rope(float* x, const float* cosines, const float* sines, std::int64_t half, bool pairs) {
-  if (pairs) return reference::rope(x, cosines, sines, half, pairs);
+  if (pairs) {
+    std::int64_t i = 0;
+    for (; i + 16 <= half; i += 16) {
+      const V first = load(x + 2 * i), second = load(x + 2 * i + 16), c = load(cosines + i), s = load(sines + i);
+      const V a = evens(first, second), b = odds(first, second);
+      const V turned_a = a * c - b * s, turned_b = a * s + b * c;
+      store(x + 2 * i, alternate_low(turned_a, turned_b));
+      store(x + 2 * i + 16, alternate_high(turned_a, turned_b));
+    }
+    return reference::rope(x + 2 * i, cosines + i, sines + i, half - i, pairs);
+  }
   for_each_part(half, [&](std::int64_t i, std::int64_t count) {
     const V a = load_part(x + i, count), b = load_part(x + half + i, count);
     const V c = load_part(cosines + i, count), s = load_part(sines + i, count);

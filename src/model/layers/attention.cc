@@ -14,7 +14,7 @@ struct Heads {
   Matrix gate;  // of the output; empty when there is none
 };
 
-Heads project_separately(const Pass& pass, const AttentionTraits& t, const AttentionWeights& w, ConstMatrix x) {
+Heads project_separately(const Pass& pass, const AttentionTraits& t, const AttentionWeights& w, Input x) {
   const std::int64_t query = std::int64_t{t.heads} * t.head_dim;
   Heads h;
   h.k = pass.matrix(std::int64_t{t.kv_heads} * t.head_dim);
@@ -35,7 +35,7 @@ Heads project_separately(const Pass& pass, const AttentionTraits& t, const Atten
 }
 
 // One weight whose outputs are `groups` times [queries | keys | values].
-Heads project_fused(const Pass& pass, const AttentionTraits& t, const AttentionWeights& w, ConstMatrix x, std::int64_t groups) {
+Heads project_fused(const Pass& pass, const AttentionTraits& t, const AttentionWeights& w, Input x, std::int64_t groups) {
   const std::int64_t query = std::int64_t{t.heads} * t.head_dim / groups, key = std::int64_t{t.kv_heads} * t.head_dim / groups;
   const std::int64_t value = std::int64_t{t.kv_heads} * t.value_dim / groups, step = query + key + value;
   const Matrix fused = pass.matrix(groups * step);
@@ -51,7 +51,7 @@ Heads project_fused(const Pass& pass, const AttentionTraits& t, const AttentionW
   return h;
 }
 
-Heads project(const Pass& pass, const AttentionTraits& t, const AttentionWeights& w, ConstMatrix x) {
+Heads project(const Pass& pass, const AttentionTraits& t, const AttentionWeights& w, Input x) {
   switch (t.qkv) {
     case QkvLayout::kSeparate: return project_separately(pass, t, w, x);
     case QkvLayout::kFused: return project_fused(pass, t, w, x, 1);
@@ -78,7 +78,7 @@ void rotate(const Pass& pass, const Layer& layer, const AttentionTraits& t, cons
 
 }  // namespace
 
-void mix_attention(const Pass& pass, const Layer& layer, ConstMatrix x, Target target) {
+void mix_attention(const Pass& pass, const Layer& layer, Input x, Target target) {
   const AttentionTraits& t = pass.traits.attention;
   const AttentionWeights& w = layer.weights.attention;
   const Heads h = project(pass, t, w, x);

@@ -20,48 +20,68 @@ GateUp gate_up_buffers(const Pass& pass, const FfnWeights& weights, std::int64_t
   return b;
 }
 
-std::size_t gate_up_jobs(ConstMatrix x, const FfnWeights& weights, const GateUp& buffers, std::int64_t begin, std::span<LinearJob> jobs) {
+std::size_t gate_up_jobs(Input x, const FfnWeights& weights, const GateUp& buffers, std::int64_t begin, std::span<LinearJob> jobs) {
   if (weights.gate_up) {
-    jobs[0] = job(x, weights.gate_up, buffers.fused.row_range(begin, x.rows));
+    jobs[0] = job(x, weights.gate_up, buffers.fused.row_range(begin, x.x.rows));
     return 1;
   }
-  jobs[0] = job(x, weights.gate, buffers.gate.row_range(begin, x.rows));
-  jobs[1] = job(x, weights.up, buffers.up.row_range(begin, x.rows));
+  jobs[0] = job(x, weights.gate, buffers.gate.row_range(begin, x.x.rows));
+  jobs[1] = job(x, weights.up, buffers.up.row_range(begin, x.x.rows));
   return 2;
 }
 
-Matrix gate_up_product(const Pass& pass, GateUpLayout layout, const GateUp& buffers) {
-  Matrix gate = buffers.gate, up = buffers.up;
-  if (buffers.fused.data != nullptr && layout == GateUpLayout::kInterleaved) {
-    const std::int64_t inner = gate.cols;
-    gate = pass.arena.matrix(gate.rows, inner);
-    up = pass.arena.matrix(gate.rows, inner);
-    pass.backend.copy_columns(buffers.fused, {.count = inner, .width = 1, .x_first = 0, .x_step = 2, .out_step = 1}, gate);
-    pass.backend.copy_columns(buffers.fused, {.count = inner, .width = 1, .x_first = 1, .x_step = 2, .out_step = 1}, up);
-  }
-  const FfnTraits& t = pass.traits.ffn;
-  if (t.clamped) {
-    pass.backend.clamped_swiglu(gate, up, t.clamp_alpha, t.clamp_limit, gate);
-  } else {
-    pass.backend.activate_mul(t.activation, gate, up, gate);
-  }
-  return gate;
+namespace {
+
+// f(x), times `factor` if there is one, as a step of what reads it.
+Input activated(const Pass& pass, Activation activation, ConstMatrix x, ConstMatrix factor) {
+  kernels::InputStep& step = pass.arena.array<kernels::InputStep>(1)[0];
+  step.kind = kernels::InputStep::Kind::kActivation;
+  step.activation = activation;
+  step.factor = factor;
+  return {x, &step};
 }
 
-void feed_forward(const Pass& pass, const Layer& layer, ConstMatrix x, Target target) {
-  const FfnWeights& w = layer.weights.ffn;
-  Matrix inner;
-  if (layer.traits.ffn == FfnKind::kPlain) {
-    inner = pass.arena.matrix(x.rows, w.down.weight->in());
-    linear(pass, x, w.up, inner);
-    pass.backend.activate(pass.traits.ffn.activation, inner, inner);
+// Gate and up as matrices of their own.
+GateUp separate(const Pass& pass, GateUpLayout layout, const GateUp& buffers) {
+  if (buffers.fused.data == nullptr || layout != GateUpLayout::kInterleaved) return buffers;
+  const std::int64_t rows = buffers.gate.rows, inner = buffers.gate.cols;
+  const GateUp out{pass.arena.matrix(rows, inner), pass.arena.matrix(rows, inner), {}};
+  pass.backend.copy_columns(buffers.fused, {.count = inner, .width = 1, .x_first = 0, .x_step = 2, .out_step = 1}, out.gate);
+  pass.backend.copy_columns(buffers.fused, {.count = inner, .width = 1, .x_first = 1, .x_step = 2, .out_step = 1}, out.up);
+  return out;
+}
+
+}  // namespace
+
+Matrix gate_up_product(const Pass& pass, GateUpLayout layout, const GateUp& buffers) {
+  const GateUp b = separate(pass, layout, buffers);
+  const FfnTraits& t = pass.traits.ffn;
+  if (t.clamped) {
+    pass.backend.clamped_swiglu(b.gate, b.up, t.clamp_alpha, t.clamp_limit, b.gate);
   } else {
-    const GateUp buffers = gate_up_buffers(pass, w, x.rows);
-    std::array<LinearJob, 2> jobs;
-    pass.backend.linear({jobs.data(), gate_up_jobs(x, w, buffers, 0, jobs)});
-    inner = gate_up_product(pass, pass.traits.ffn.gate_up, buffers);
+    pass.backend.activate_mul(t.activation, b.gate, b.up, b.gate);
   }
-  linear(pass, inner, w.down, target.out, target.accumulate);
+  return b.gate;
+}
+
+Input gate_up_input(const Pass& pass, GateUpLayout layout, const GateUp& buffers) {
+  if (pass.traits.ffn.clamped) return gate_up_product(pass, layout, buffers);
+  const GateUp b = separate(pass, layout, buffers);
+  return activated(pass, pass.traits.ffn.activation, b.gate, b.up);
+}
+
+void feed_forward(const Pass& pass, const Layer& layer, Input x, Target target) {
+  const FfnWeights& w = layer.weights.ffn;
+  const std::int64_t rows = x.x.rows;
+  if (layer.traits.ffn == FfnKind::kPlain) {
+    const Matrix inner = pass.arena.matrix(rows, w.down.weight->in());
+    linear(pass, x, w.up, inner);
+    return linear(pass, activated(pass, pass.traits.ffn.activation, inner, {}), w.down, target.out, target.accumulate);
+  }
+  const GateUp buffers = gate_up_buffers(pass, w, rows);
+  std::array<LinearJob, 2> jobs;
+  pass.backend.linear({jobs.data(), gate_up_jobs(x, w, buffers, 0, jobs)});
+  linear(pass, gate_up_input(pass, pass.traits.ffn.gate_up, buffers), w.down, target.out, target.accumulate);
 }
 
 }  // namespace weir::model
