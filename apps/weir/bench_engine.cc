@@ -24,7 +24,7 @@ namespace {
 struct EngineVerb {
   ModelOptions model;
   bench::EngineSpeedOptions options;
-  std::string kv_type = "f32", json;
+  std::string kv_type = "auto", json;
   bool cold = false, first_token = false;
 };
 
@@ -55,7 +55,7 @@ json::Object to_json(const Setting& setting, const engine::LoadedModel& loaded, 
           {"threads", setting.threads},
           {"model", loaded.path.string()},
           {"file_bytes", file_bytes(loaded)},
-          {"kv_type", verb.kv_type},
+          {"kv_type", dtype_name(verb.options.kv_type)},
           {"activations", verb.model.activations},
           {"runs", verb.options.runs},
           {"load_s", setting.load_s},
@@ -128,13 +128,14 @@ Status run(EngineVerb& verb) {
   if (verb.first_token) return print_first_token(verb);
   if (verb.cold) return run_cold(verb);
   catch_interrupts();
-  WEIR_ASSIGN(verb.options.kv_type, engine::parse_kv_type(verb.kv_type));
+  WEIR_ASSIGN(const auto kv_type, engine::parse_kv_type(verb.kv_type));
   verb.options.activations = cpu_options(verb.model).activations;
   Setting setting;
   setting.threads = verb.model.threads > 0 ? verb.model.threads : usable_processors();
   const TimePoint start = steady_clock().now();
   WEIR_ASSIGN(engine::LoadedModel loaded, pull_and_load(verb.model));
   setting.load_s = to_seconds(steady_clock().now() - start);
+  verb.options.kv_type = kv_type.value_or(loaded.backend->kv_type());
   WEIR_TRY(bench::check_options(loaded, verb.options));
 
   const std::uint64_t working_set = loaded.model->active_weight_bytes();
@@ -170,7 +171,8 @@ void add_bench_engine(CLI::App& bench, int& exit_status) {
       ->capture_default_str();
   app->add_option("--runs", o.runs, "Timed runs, after a warm-up; the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
   app->add_option("--chunk", o.chunk, "Rows of a prefill step at most")->check(CLI::Range(1, 65536))->capture_default_str();
-  app->add_option("--kv-type", verb->kv_type, "Element type of the KV cache: f32, f16 or bf16")->capture_default_str();
+  app->add_option("--kv-type", verb->kv_type, "Element type of the KV cache: f32, f16, bf16 or q8_0; auto: what suits the processor")
+      ->capture_default_str();
   app->add_option("--seed", o.seed, "Of the random prompts")->capture_default_str();
   app->add_flag("--cold", verb->cold, "Only time fresh processes: from their start to the first token of a 16-token prompt");
   app->add_flag("--first-token", verb->first_token, "What --cold starts: load, choose one token, print a line of JSON")->group("");

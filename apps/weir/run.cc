@@ -24,7 +24,7 @@ namespace {
 
 struct RunOptions {
   ModelOptions model;
-  std::string prompt, system, kv_type = "f32";
+  std::string prompt, system, kv_type = "auto";
   std::int64_t max_tokens = 0, context = 4096;
   std::optional<std::uint64_t> seed;
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
@@ -203,7 +203,8 @@ void add_run(CLI::App& app, int& exit_status) {
   verb->add_option("-c,--context", options->context, "Tokens of prompt and answer together")
       ->check(CLI::Range(16, 1 << 24))
       ->capture_default_str();
-  verb->add_option("--kv-type", options->kv_type, "Element type of the KV cache: f32, f16 or bf16")->capture_default_str();
+  verb->add_option("--kv-type", options->kv_type, "Element type of the KV cache: f32, f16, bf16 or q8_0; auto: what suits the processor")
+      ->capture_default_str();
   verb->add_flag("--raw", options->raw, "Give the prompt to the model as it is, without its chat template");
   verb->add_flag("--ignore-eos", options->ignore_eos, "Go on after the model ends its answer");
   verb->add_flag("-q,--quiet", options->quiet, "No line with the speed");

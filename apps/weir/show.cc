@@ -17,7 +17,7 @@ namespace weir::cli {
 namespace {
 
 struct ShowVerb {
-  std::string model, kv_type = "f32";
+  std::string model, kv_type = "bf16";
   std::int64_t context = 0;
   bool tensors = false, json = false;
 };
@@ -35,6 +35,7 @@ Result<MemoryEstimate> estimate_memory(const store::ModelDescription& model, con
   const auto kv_type = dtype_from_name(options.kv_type);
   if (!kv_type) return fail(ErrorCode::kInvalidArgument, "unknown type '{}'", options.kv_type);
   WEIR_ASSIGN(const model::ModelParts parts, model::load_parts(model.path));
+  WEIR_TRY(model::SequenceMemory::check_type(parts.traits, *kv_type));
   MemoryEstimate estimate;
   estimate.max_context = parts.traits.max_context;
   estimate.context = options.context > 0 ? options.context : 4096;
@@ -135,7 +136,7 @@ void add_show(CLI::App& app, int& exit_status) {
   verb.add_flag("--tensors", o->tensors, "Also every tensor");
   verb.add_option("--context", o->context, "Estimate the memory for this many tokens; default: 4096, or what the model allows")
       ->check(CLI::Range(1, 1 << 30));
-  verb.add_option("--kv-type", o->kv_type, "Type of the KV cache in the estimate")->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  verb.add_option("--kv-type", o->kv_type, "Type of the KV cache in the estimate")->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}));
   verb.add_flag("--json", o->json, "Print JSON");
   verb.callback([o, &exit_status] {
     if (Status done = show(*o); !done) exit_status = report_error(done.error());

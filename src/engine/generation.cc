@@ -40,10 +40,11 @@ double GenerationResult::decode_tokens_per_s() const {
   return decode_s > 0 && ids.size() > 1 ? static_cast<double>(ids.size() - 1) / decode_s : 0;
 }
 
-Result<DType> parse_kv_type(const std::string& name) {
+Result<std::optional<DType>> parse_kv_type(const std::string& name) {
+  if (name == "auto") return std::nullopt;
   const auto type = dtype_from_name(name);
-  if (type == DType::kF32 || type == DType::kF16 || type == DType::kBF16) return *type;
-  return fail(ErrorCode::kInvalidArgument, "the KV cache can be f32, f16 or bf16, not '{}'", name);
+  if (type == DType::kF32 || type == DType::kF16 || type == DType::kBF16 || type == DType::kQ8_0) return type;
+  return fail(ErrorCode::kInvalidArgument, "the KV cache can be f32, f16, bf16 or q8_0, not '{}'", name);
 }
 
 Generator::Generator(LoadedModel& loaded, const GenerationOptions& options, const Clock& clock)

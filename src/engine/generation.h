@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,11 +50,11 @@ struct GenerationResult {
 struct GenerationOptions {
   std::int64_t context = 4096;  // tokens of prompt and answer together
   std::int32_t prefill_chunk = 256;
-  DType kv_type = DType::kF32;
+  std::optional<DType> kv_type = {};  // none: what suits the backend best
 };
 
-// "f32", "f16" or "bf16".
-Result<DType> parse_kv_type(const std::string& name);
+// "f32", "f16", "bf16", "q8_0", or "auto" for the backend's choice.
+Result<std::optional<DType>> parse_kv_type(const std::string& name);
 
 // Keeps one sequence between calls, so that a chat's next prompt costs only its new tokens.
 class Generator {

@@ -32,7 +32,8 @@ Runner::Runner(model::Model& model, const RunnerOptions& options)
       uses_blocks_(model.traits().has_attention()),
       blocks_(block_count(model.traits(), options), options.block_tokens),
       slots_(slot_count(model.traits(), options)),
-      memory_(model.traits(), blocks_.capacity(), options.block_tokens, slots_.capacity(), options.kv_type) {}
+      memory_(model.traits(), blocks_.capacity(), options.block_tokens, slots_.capacity(),
+              options.kv_type.value_or(model.backend().kv_type())) {}
 
 Runner::~Runner() = default;
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -23,7 +24,7 @@ struct RunnerOptions {
   std::int64_t max_tokens = 4096;  // over all sequences, rounded up to whole blocks for each
   std::int32_t block_tokens = 32;
   std::int32_t max_sequences = 1;
-  DType kv_type = DType::kF32;  // F32, F16 or BF16
+  std::optional<DType> kv_type = {};  // F32, F16, BF16 or Q8_0; none: what suits the model's backend best
 };
 
 enum class Outputs { kNone, kLast, kAll };  // rows of a piece whose logits (encoders: hidden states) are wanted

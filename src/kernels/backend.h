@@ -150,14 +150,18 @@ struct StateLayer {
   float* slot(StateSlot s) const { return data + s.value * floats_per_slot; }
 };
 
+inline constexpr std::int64_t kPackRows = 64;
+
 class Backend {
  public:
   virtual ~Backend() = default;
 
   virtual std::string description() const = 0;  // "avx2, int8 activations, 2 threads"
+  virtual DType kv_type() const = 0;            // the element type of the KV cache that suits it best
 
   // A weight in the order in which linear() reads it best. packed_bytes() is 0 when this backend gains nothing by it. Results do
-  // not depend on whether Weight::packed is set.
+  // not depend on whether Weight::packed is set. Of a kOutIn weight, outputs from a multiple of kPackRows to another one (or to
+  // the last) pack alone to the bytes that they have within the whole.
   virtual std::int64_t packed_bytes(const Weight& weight) const = 0;
   virtual void pack(const Weight& weight, std::span<std::byte> out) = 0;  // packed_bytes(weight) bytes, aligned to 64
   virtual std::string packed_layout() const = 0;                          // names the layout and its version

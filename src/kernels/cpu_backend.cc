@@ -33,6 +33,12 @@ std::string CpuBackend::description() const {
                      pool_.size() == 1 ? "" : "s");
 }
 
+// With activations as they are, nothing else is rounded either.
+DType CpuBackend::kv_type() const {
+  if (activations_ == Activations::kF32) return DType::kF32;
+  return table_.attention.bf16.step ? DType::kBF16 : DType::kF16;
+}
+
 void CpuBackend::for_rows(std::int64_t rows, std::int64_t cost, FunctionRef<void(std::int64_t)> body) {
   auto range = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) body(row);

@@ -24,6 +24,7 @@ class CpuBackend final : public Backend {
   CpuBackend(const KernelTable& table, Activations activations, int threads);
 
   std::string description() const override;
+  DType kv_type() const override;
   std::int64_t packed_bytes(const Weight& weight) const override;
   void pack(const Weight& weight, std::span<std::byte> out) override;
   std::string packed_layout() const override;

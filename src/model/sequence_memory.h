@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model remembers of its sequences: KV blocks of the layers with attention and state slots of the recurrent ones,
-// in one mapping each whose pages cost nothing until they are touched. Which sequence owns what is kvcache's business.
+// in one mapping each whose pages cost nothing until they are touched. A block holds its tokens of all layers, so that memory
+// fills from the front as sequences grow. Which sequence owns what is kvcache's business.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class SequenceMemory {
   SequenceMemory(const SequenceMemory&) = delete;
   SequenceMemory& operator=(const SequenceMemory&) = delete;
 
-  // kInvalidArgument for negative sizes or another type than F32, F16 or BF16; kExhausted when the system has not that much.
+  // kInvalidArgument for negative sizes or a type that check_type() refuses; kExhausted when the system has not that much.
   const Status& status() const;
 
   const kernels::KvLayer& kv(std::int32_t layer) const;        // a layer without attention has no keys
@@ -32,6 +33,9 @@ class SequenceMemory {
   std::int32_t blocks() const;
   std::int32_t state_slots() const;
 
+  // kInvalidArgument when the model's keys and values cannot be kept as this type: F32, F16 and BF16 always can, Q8_0 when heads
+  // are multiples of 32.
+  static Status check_type(const Traits& traits, DType kv_type);
   static std::uint64_t bytes_per_token(const Traits& traits, DType kv_type);
   static std::uint64_t bytes_per_state(const Traits& traits);
 

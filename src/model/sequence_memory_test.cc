@@ -30,6 +30,14 @@ TEST(SequenceMemory, CountsBytesOfATokenAndOfAState) {
   EXPECT_EQ(SequenceMemory::bytes_per_state(hybrid()), (3 * 32 + 4 * 15 + 3 * 8) * 4u);
 }
 
+TEST(SequenceMemory, KeepsHeadsOfWholeBlocksAsQ8) {
+  Traits traits = hybrid();
+  traits.attention = {.heads = 4, .kv_heads = 2, .head_dim = 64, .value_dim = 32};
+  traits.latent = {.q_rank = 0, .kv_rank = 64, .nope_dim = 32, .rope_dim = 32, .value_dim = 32};
+  EXPECT_TRUE(SequenceMemory(traits, 2, 16, 1, DType::kQ8_0).status().has_value());
+  EXPECT_EQ(SequenceMemory::bytes_per_token(traits, DType::kQ8_0), (2 * (2 + 1) + 3) * 34u);
+}
+
 TEST(SequenceMemory, GivesEachLayerWhatItsMixerNeeds) {
   const SequenceMemory memory(hybrid(), 3, 16, 2, DType::kBF16);
   EXPECT_EQ(memory.kv(0).kv_heads, 2);
@@ -47,18 +55,33 @@ TEST(SequenceMemory, GivesEachLayerWhatItsMixerNeeds) {
 TEST(SequenceMemory, CopiesABlockInAllLayersAndNothingElse) {
   SequenceMemory memory(hybrid(), 3, 16, 0, DType::kF16);
   const std::size_t keys = 2 * 16 * 4 * 2, values = 2 * 16 * 3 * 2, latents = 16 * 8 * 2;
-  std::memset(memory.kv(0).keys + keys, 1, keys);
-  std::memset(memory.kv(0).values + values, 2, values);
-  std::memset(memory.kv(2).keys + latents, 3, latents);
+  const auto at = [&](std::int32_t layer, bool value, std::int64_t block) {
+    const kernels::KvLayer& l = memory.kv(layer);
+    return (value ? l.values : l.keys) + block * l.block_stride;
+  };
+  std::memset(at(0, false, 1), 1, keys);
+  std::memset(at(0, true, 1), 2, values);
+  std::memset(at(2, false, 1), 3, latents);
   memory.copy_block(BlockId(1), BlockId(2));
   const auto all = [](const std::byte* begin, std::size_t size, int value) {
     return std::all_of(begin, begin + size, [&](std::byte b) { return b == std::byte(value); });
   };
-  EXPECT_TRUE(all(memory.kv(0).keys + 2 * keys, keys, 1));
-  EXPECT_TRUE(all(memory.kv(0).values + 2 * values, values, 2));
-  EXPECT_TRUE(all(memory.kv(2).keys + 2 * latents, latents, 3));
-  EXPECT_TRUE(all(memory.kv(0).keys, keys, 0));
-  EXPECT_TRUE(all(memory.kv(0).values, values, 0));
+  EXPECT_TRUE(all(at(0, false, 2), keys, 1));
+  EXPECT_TRUE(all(at(0, true, 2), values, 2));
+  EXPECT_TRUE(all(at(2, false, 2), latents, 3));
+  EXPECT_TRUE(all(at(0, false, 0), keys, 0));
+  EXPECT_TRUE(all(at(0, true, 0), values, 0));
+}
+
+TEST(SequenceMemory, LayersOfABlockDoNotOverlap) {
+  Traits traits = hybrid();
+  traits.attention = {.heads = 8, .kv_heads = 8, .head_dim = 128, .value_dim = 96};  // blocks of more than a page
+  const SequenceMemory memory(traits, 3, 16, 0, DType::kBF16);
+  const std::int64_t keys = 8 * 16 * 128 * 2, values = 8 * 16 * 96 * 2, latents = 16 * 8 * 2;
+  EXPECT_GE(memory.kv(0).values - memory.kv(0).keys, keys);
+  EXPECT_GE(memory.kv(2).keys - memory.kv(0).values, values);
+  EXPECT_GE(memory.kv(0).keys + memory.kv(0).block_stride - memory.kv(2).keys, latents);
+  EXPECT_EQ(memory.kv(0).block_stride, memory.kv(2).block_stride);
 }
 
 TEST(SequenceMemory, CopiesAndClearsStates) {
@@ -83,7 +106,8 @@ TEST(SequenceMemory, SaysWhatCannotBeHad) {
   };
   EXPECT_EQ(code(-1, 16, DType::kF32), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code(1, 0, DType::kF32), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(code(1, 16, DType::kQ8_0), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(1, 16, DType::kQ8_0), ErrorCode::kInvalidArgument);  // heads of 4
+  EXPECT_EQ(code(1, 16, DType::kQ4_0), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code(2147483647, 2147483647, DType::kF32), ErrorCode::kExhausted);
   EXPECT_TRUE(SequenceMemory(hybrid(), 4, 16, 1, DType::kF32).status().has_value());
 }
