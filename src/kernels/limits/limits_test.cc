@@ -176,7 +176,15 @@ TEST(Roofline, IsMeasuredWithAllArithmeticOfTheMachine) {
   ASSERT_TRUE(limits) << limits.error().message;
   EXPECT_GT(limits->read.per_s, 0);
   EXPECT_TRUE(limits->arithmetic.contains(Arithmetic::kF32));
-  EXPECT_LE(measure_limits(1, UINT64_MAX)->working_set, 512u << 20);
+  EXPECT_EQ(limits->working_set, 1u << 20);
+}
+
+TEST(Roofline, WorkingSetsAreBounded) {
+  constexpr std::uint64_t kMiB = 1u << 20, kGiB = 1u << 30;
+  EXPECT_EQ(bounded_working_set(97 * kMiB, 16 * kGiB), 97 * kMiB);
+  EXPECT_EQ(bounded_working_set(UINT64_MAX, 16 * kGiB), 512 * kMiB);
+  EXPECT_EQ(bounded_working_set(2 * kGiB, 400 * kMiB), 100 * kMiB);
+  EXPECT_EQ(bounded_working_set(0, 0), kMiB);
 }
 
 }  // namespace

@@ -27,12 +27,14 @@ Arithmetic better(Arithmetic a, Arithmetic b, const Limits& limits) { return per
 
 }  // namespace
 
+std::uint64_t bounded_working_set(std::uint64_t wanted, std::uint64_t free_memory) {
+  return std::clamp(wanted, kSmallestSet, std::max(kSmallestSet, std::min(kLargestSet, free_memory / 4)));
+}
+
 Result<Limits> measure_limits(int threads, std::uint64_t working_set) {
   Limits limits;
   limits.threads = threads;
-  std::uint64_t most = kLargestSet;
-  if (const auto free = available_memory()) most = std::min(most, std::max(*free / 4, kSmallestSet));
-  limits.working_set = std::clamp(working_set, kSmallestSet, most);
+  limits.working_set = bounded_working_set(working_set, available_memory().value_or(4 * kLargestSet));
   const std::uint64_t share = std::max<std::uint64_t>(limits.working_set / static_cast<std::uint64_t>(threads), 4096);
   for (const auto pages : {Pages::kOrdinary, Pages::kHuge}) {
     WEIR_ASSIGN(const Spread read,

@@ -27,8 +27,11 @@ struct Limits {
   std::map<Arithmetic, Roof> arithmetic;
 };
 
-// Measures for `threads`, about a second in all. `working_set` is cut to a quarter of the free memory and to what is as slow as anything
-// larger. A second measurement (after the work) may be merged in: each roof is the best seen, so that shares are never flattered.
+// What is read to measure: a quarter of the free memory at most, and no more than is as slow as anything larger.
+std::uint64_t bounded_working_set(std::uint64_t wanted, std::uint64_t free_memory);
+
+// Measures for `threads`, about a second in all, with a bounded working set. A second measurement (after the work) may be merged in: each
+// roof is the best seen, so that shares are never flattered.
 Result<Limits> measure_limits(int threads, std::uint64_t working_set);
 void merge_limits(Limits& into, const Limits& other);
 json::Object to_json(const Limits& limits);
