@@ -37,7 +37,8 @@ struct DotsTile {
 inline constexpr float kSmallestBlock = 1e-30f;  // a block whose magnitudes are all below it counts as zeros
 
 struct QuantizedRows {
-  std::int64_t k = 0;
+  std::int64_t inputs = 0;  // of a row: a multiple of 32
+  std::int64_t k = 0;       // from row to row: no less, a multiple of 32
   std::int8_t* q = nullptr;
   float* scale = nullptr;               // [k/32]
   float* scaled_sum32 = nullptr;        // [k/32]: scale · sum of the block

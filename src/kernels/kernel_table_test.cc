@@ -33,10 +33,11 @@ struct OwnedPanel {
 };
 
 struct OwnedRows {
-  OwnedRows(std::int64_t rows, std::int64_t k) {
+  OwnedRows(std::int64_t rows, std::int64_t inputs) : OwnedRows(rows, inputs, inputs) {}
+  OwnedRows(std::int64_t rows, std::int64_t inputs, std::int64_t k) {
     const auto n = static_cast<std::size_t>(rows * k);
     q.resize(n), scale.resize(n / 32), sum32f.resize(n / 32), sum16f.resize(n / 16), minus_sum32.resize(n / 32), minus_sum16.resize(n / 16);
-    view = {k, q.data(), scale.data(), sum32f.data(), sum16f.data(), minus_sum32.data(), minus_sum16.data()};
+    view = {inputs, k, q.data(), scale.data(), sum32f.data(), sum16f.data(), minus_sum32.data(), minus_sum16.data()};
   }
   std::vector<std::int8_t> q;
   Floats scale, sum32f, sum16f;
@@ -80,7 +81,8 @@ TEST_P(Tables, QuantizeRowsAsTheReferenceDoes) {
 
 // Two panels of one type, and quantised rows: the first row gives the largest sums, one value a row is an outlier.
 struct PanelsAndRows {
-  PanelsAndRows(DType type, int rows) : cols(dtype_info(type).block_size * 2), panels{{type, cols}, {type, cols}}, x(rows, cols) {
+  PanelsAndRows(DType type, int rows)
+      : cols(dtype_info(type).block_size * 2), panels{{type, cols}, {type, cols}}, x(rows, cols, cols + 32) {
     bytes = random_weights(type, 2 * kPanelOuts, cols, 11);
     for (int p = 0; p < 2; ++p) {
       const std::byte* from = bytes.data() + p * kPanelOuts * row_bytes(type, cols);

@@ -22,8 +22,9 @@ constexpr double kOutlierFactor = 2;        // an outlier block's scale is above
 std::int64_t chunk_at(std::int64_t k, std::int64_t begin) { return k - begin <= kMostInputs ? k - begin : kPanelInputs; }
 std::int64_t chunks_of(std::int64_t k) { return k <= kMostInputs ? 1 : 1 + (k - kMostInputs + kPanelInputs - 1) / kPanelInputs; }
 
-QuantizedRows allocate_rows(std::int64_t rows, std::int64_t k, Scratch& scratch) {
-  return {.k = k,
+QuantizedRows allocate_rows(std::int64_t rows, std::int64_t inputs, std::int64_t k, Scratch& scratch) {
+  return {.inputs = inputs,
+          .k = k,
           .q = scratch.take<std::int8_t>(rows * k),
           .scale = scratch.take<float>(rows * k / 32),
           .scaled_sum32 = scratch.take<float>(rows * k / 32),
@@ -31,6 +32,9 @@ QuantizedRows allocate_rows(std::int64_t rows, std::int64_t k, Scratch& scratch)
           .minus_sum32 = scratch.take<std::int32_t>(rows * k / 32),
           .minus_sum16 = scratch.take<std::int32_t>(rows * k / 16)};
 }
+
+// Rows that lie a multiple of a large power of two apart would meet in a few sets of the first-level cache.
+std::int64_t spread(std::int64_t k) { return k % 1024 == 0 ? k + 64 : k; }
 
 ResidualList* allocate_lists(std::int64_t rows, std::int64_t k, Scratch& scratch) {
   if (rows < 2) return nullptr;
@@ -47,8 +51,8 @@ ResidualList* allocate_lists(std::int64_t rows, std::int64_t k, Scratch& scratch
 
 QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch) {
   const std::int64_t blocks = k / kActivationBlock;
-  return {.rows = allocate_rows(rows, k, scratch),
-          .residuals = allocate_rows(rows * blocks, kActivationBlock, scratch),
+  return {.rows = allocate_rows(rows, k, spread(k), scratch),
+          .residuals = allocate_rows(rows * blocks, kActivationBlock, kActivationBlock, scratch),
           .count = scratch.take<std::int32_t>(rows),
           .block = scratch.take<std::int32_t>(rows * blocks),
           .lists = allocate_lists(rows, k, scratch)};
@@ -67,7 +71,8 @@ float outlier_limit(const float* scale, std::int64_t blocks) {
 // The blocks of one row of residuals from `entry` on: they lie side by side, so they are quantised as one row.
 void quantize_residuals(const KernelTable& table, const float* values, int count, std::int64_t entry, const QuantizedRows& out) {
   table.quantize_row(values, 0,
-                     {.k = std::int64_t{count} * kActivationBlock,
+                     {.inputs = std::int64_t{count} * kActivationBlock,
+                      .k = std::int64_t{count} * kActivationBlock,
                       .q = out.q + entry * kActivationBlock,
                       .scale = out.scale + entry,
                       .scaled_sum32 = out.scaled_sum32 + entry,
@@ -81,15 +86,15 @@ void quantize_residuals(const KernelTable& table, const float* values, int count
 void quantize_input_row(const KernelTable& table, const float* x, std::int64_t row, const QuantizedInput& out) {
   constexpr int kTogether = 16;
   table.quantize_row(x, row, out.rows);
-  const std::int64_t blocks = out.rows.k / kActivationBlock, first = row * blocks;
-  const float* scale = out.rows.scale + first;
+  const std::int64_t blocks = out.rows.inputs / kActivationBlock, first = row * blocks, at = row * out.rows.k / kActivationBlock;
+  const float* scale = out.rows.scale + at;
   const float limit = outlier_limit(scale, blocks);
   float residuals[kTogether * kActivationBlock];
   int waiting = 0;
   std::int32_t found = 0;
   for (std::int64_t b = 0; b < blocks; ++b) {
     if (!(scale[b] > limit)) continue;
-    const std::int8_t* q = out.rows.q + (first + b) * kActivationBlock;
+    const std::int8_t* q = out.rows.q + (at + b) * kActivationBlock;
     float* to = residuals + waiting * kActivationBlock;
     for (int i = 0; i < kActivationBlock; ++i) to[i] = x[b * kActivationBlock + i] - static_cast<float>(q[i]) * scale[b];
     out.block[first + found++] = static_cast<std::int32_t>(b);
@@ -103,7 +108,7 @@ void quantize_input_row(const KernelTable& table, const float* x, std::int64_t r
 
 void list_residuals(const QuantizedInput& x, std::int64_t row_block, std::int64_t rows) {
   const ResidualList& list = x.lists[row_block];
-  const std::int64_t chunks = chunks_of(x.rows.k), blocks = x.rows.k / kActivationBlock, first_row = row_block * kTaskRows;
+  const std::int64_t chunks = chunks_of(x.rows.inputs), blocks = x.rows.inputs / kActivationBlock, first_row = row_block * kTaskRows;
   const std::int64_t last_row = std::min(rows, first_row + kTaskRows);
   constexpr std::int64_t kChunkBlocks = kPanelInputs / kActivationBlock;
   const auto chunk_of = [&](std::int64_t block) { return std::min(block / kChunkBlocks, chunks - 1); };
@@ -175,7 +180,7 @@ int panels_at(std::int64_t o, std::int64_t out_end) {
 
 // Outlier blocks of one row among the panels' inputs.
 void add_residuals_of_row(const KernelTable& table, ResidualTile tile, const QuantizedInput& x, std::int64_t row, std::int64_t k_begin) {
-  const std::int64_t start = row * (x.rows.k / kActivationBlock), end = start + x.count[row];
+  const std::int64_t start = row * (x.rows.inputs / kActivationBlock), end = start + x.count[row];
   const std::int64_t first = k_begin / kActivationBlock, last = first + tile.panels->k / kActivationBlock;
   for (std::int64_t e = start; e < end && x.block[e] < last; ++e) {
     if (x.block[e] < first) continue;

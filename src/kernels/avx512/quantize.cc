@@ -83,13 +83,13 @@ inline void quantize_blocks(const float* x, int some, std::int64_t at, const Qua
 }
 
 void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out) {
-  const std::int64_t blocks = out.k / 32;
+  const std::int64_t blocks = out.inputs / 32, first = row * (out.k / 32);
   for (std::int64_t b = 0; b < blocks; b += kBlocksTogether) {
     const std::int64_t left = blocks - b;
     if (left >= kBlocksTogether) {
-      quantize_blocks<kBlocksTogether>(x + b * 32, kBlocksTogether, row * blocks + b, out);
+      quantize_blocks<kBlocksTogether>(x + b * 32, kBlocksTogether, first + b, out);
     } else {
-      quantize_blocks<0>(x + b * 32, static_cast<int>(left), row * blocks + b, out);
+      quantize_blocks<0>(x + b * 32, static_cast<int>(left), first + b, out);
     }
   }
 }

@@ -64,7 +64,7 @@ void write_dots(const DotsTile& t) {
 }
 
 void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out) {
-  for (std::int64_t b = 0; b < out.k / 32; ++b) {
+  for (std::int64_t b = 0; b < out.inputs / 32; ++b) {
     const float* from = x + b * 32;
     float largest = 0;
     for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(from[i]));

@@ -61,7 +61,7 @@ inline void narrow_row(DType type, const float* x, std::int64_t n, std::byte* ou
 
 // The arithmetic is that of reference::quantize_row.
 inline void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out) {
-  for (std::int64_t b = 0; b < out.k / 32; ++b) {
+  for (std::int64_t b = 0; b < out.inputs / 32; ++b) {
     const V low = load(x + b * 32), high = load(x + b * 32 + 16);
     const float top = largest(max(abs(low), abs(high)));
     const bool flat = top < kSmallestBlock;
