@@ -2,6 +2,7 @@
 #include "model_options.h"
 
 #include <CLI/CLI.hpp>
+#include <map>
 
 #include "store/pull.h"
 #include "store/resolve.h"
@@ -12,9 +13,10 @@ namespace weir::cli {
 void add_model_options(CLI::App& verb, ModelOptions& options, const char* default_activations) {
   options.activations = default_activations;
   verb.add_option("MODEL", options.model, "Catalogue name (see `weir list`), GGUF file, or Hugging Face folder")->required();
-  verb.add_option("-t,--threads", options.threads, "Threads to compute with; 0 takes all that this process may use")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
+  verb.add_option("-t,--threads", options.threads, "Threads to compute with; auto: as many as help, measured once on this machine")
+      ->transform(CLI::Transformer(std::map<std::string, int>{{"auto", 0}}))
+      ->check(CLI::Range(0, 4096))
+      ->default_str("auto");
   verb.add_option("--activations", options.activations, "Activations in products with quantised weights: int8 (fast) or f32 (exact)")
       ->check(CLI::IsMember({"int8", "f32"}))
       ->capture_default_str();

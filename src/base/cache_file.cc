@@ -200,9 +200,6 @@ Status keep(const CacheFile::Options& options, std::string_view key, std::uint64
   const Descriptor file{::mkostemp(temporary.data(), O_CLOEXEC)};
   if (file.fd < 0) return os_error("create", temporary, errno);
   const auto attempt = [&]() -> Status {
-    // Reserved beforehand: a full disk is an error here, where a store to a mapping would be a signal.
-    if (const int code = ::posix_fallocate(file.fd, 0, static_cast<off_t>(kHeader + bytes)); code != 0)
-      return os_error("reserve", temporary, code);
     WEIR_ASSIGN(const std::uint64_t sum, write(temporary, file.fd));
     const std::string header = header_of(key, bytes, sum);
     WEIR_TRY(write_fully(temporary, file.fd, std::as_bytes(std::span(header)), 0));
@@ -242,13 +239,14 @@ Status CacheFile::copy_into(const Options& options, std::string_view key, std::s
   return accept(found, key, out.size(), sum);
 }
 
-Result<CacheFile> CacheFile::create(const Options& options, std::string_view key, std::uint64_t bytes,
-                                    const std::function<void(std::span<std::byte>)>& fill, ThreadPool& pool) {
+Result<CacheFile> CacheFile::create(const Options& options, std::string_view key, std::uint64_t bytes, const Fill& fill, ThreadPool& pool) {
   WEIR_TRY(keep(options, key, bytes, [&](const std::string& path, int fd) -> Result<std::uint64_t> {
+    // Reserved beforehand: a full disk is an error here, where a store to a mapping would be a signal.
+    if (const int code = ::posix_fallocate(fd, 0, static_cast<off_t>(kHeader + bytes)); code != 0) return os_error("reserve", path, code);
     const auto memory = map(fd, kHeader + bytes, PROT_READ | PROT_WRITE);
     if (!memory) return os_error("map", path, errno);
     const std::span<std::byte> data(memory.get() + kHeader, bytes);
-    fill(data);
+    WEIR_TRY(fill(data));
     return checksum_of_pieces(bytes, pool, [&](std::size_t at, std::size_t size) { return data.subspan(at, size); });
   }));
   auto made = open(options, key, bytes, pool);

@@ -28,10 +28,10 @@ class CacheFile {
   static Result<CacheFile> open(const Options& options, std::string_view key, std::uint64_t bytes, ThreadPool& pool);
   static Status copy_into(const Options& options, std::string_view key, std::span<std::byte> out, ThreadPool& pool);
 
-  // Makes room by removing old files, lets `fill` write `bytes` bytes to the file's mapping, and keeps them. kExhausted when
-  // the disk has no room or the limit is too small.
-  static Result<CacheFile> create(const Options& options, std::string_view key, std::uint64_t bytes,
-                                  const std::function<void(std::span<std::byte>)>& fill, ThreadPool& pool);
+  // Makes room by removing old files, lets `fill` write `bytes` bytes to the file's mapping, and keeps them unless it fails.
+  // kExhausted when the disk has no room or the limit is too small.
+  using Fill = std::function<Status(std::span<std::byte>)>;
+  static Result<CacheFile> create(const Options& options, std::string_view key, std::uint64_t bytes, const Fill& fill, ThreadPool& pool);
   // The same for data that lies in memory already.
   static Status store(const Options& options, std::string_view key, std::span<const std::byte> data, ThreadPool& pool);
 

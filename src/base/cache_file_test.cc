@@ -21,7 +21,10 @@ CacheFile::Options options_in(const testing::TemporaryFolder& folder, std::uint6
 }
 
 auto filled_with(int value) {
-  return [value](std::span<std::byte> out) { std::memset(out.data(), value, out.size()); };
+  return [value](std::span<std::byte> out) -> Status {
+    std::memset(out.data(), value, out.size());
+    return {};
+  };
 }
 
 Result<CacheFile> open(const CacheFile::Options& options, std::string_view key, std::uint64_t bytes) {
@@ -29,8 +32,7 @@ Result<CacheFile> open(const CacheFile::Options& options, std::string_view key, 
   return CacheFile::open(options, key, bytes, pool);
 }
 
-Result<CacheFile> create(const CacheFile::Options& options, std::string_view key, std::uint64_t bytes,
-                         const std::function<void(std::span<std::byte>)>& fill) {
+Result<CacheFile> create(const CacheFile::Options& options, std::string_view key, std::uint64_t bytes, const CacheFile::Fill& fill) {
   ThreadPool pool(2);
   return CacheFile::create(options, key, bytes, fill, pool);
 }
@@ -142,6 +144,14 @@ TEST(CacheFile, TwoWritersAtOnceLeaveOneWholeFile) {
   EXPECT_EQ(files_in(options.folder), 1u);
 }
 
+TEST(CacheFile, WhatCouldNotBeMadeIsNotKept) {
+  const testing::TemporaryFolder folder;
+  const auto options = options_in(folder);
+  const auto failed = create(options, "a", 1000, [](std::span<std::byte>) -> Status { return fail(ErrorCode::kCorrupt, "no"); });
+  EXPECT_EQ(failed.error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(files_in(options.folder), 0u);
+}
+
 TEST(CacheFile, WhatAKilledProcessLeftGoesAway) {
   const testing::TemporaryFolder folder;
   const auto options = options_in(folder);
@@ -178,10 +188,14 @@ TEST(CacheFile, NoRoomOnTheDiskIsAnErrorThatLeavesNothing) {
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const auto old = std::signal(SIGXFSZ, SIG_IGN);
   const auto made = create(options, "a", 1 << 20, filled_with(7));
+  ThreadPool pool(2);
+  const std::vector<std::byte> data(1 << 20);
+  const auto stored = CacheFile::store(options, "a", data, pool);
   std::signal(SIGXFSZ, old);
   ::setrlimit(RLIMIT_FSIZE, &before);
-  ASSERT_FALSE(made);
+  ASSERT_FALSE(made || stored);
   EXPECT_EQ(made.error().code, ErrorCode::kExhausted) << made.error().message;
+  EXPECT_EQ(stored.error().code, ErrorCode::kExhausted) << stored.error().message;
   EXPECT_EQ(files_in(options.folder), 0u);
 }
 

@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/result.h"
+
+struct stat;
 
 namespace weir {
 
@@ -29,17 +32,27 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
+  // Path, device, inode, size and times when it was mapped: the same text, the same content, but for a change within the grain of
+  // the times. Two files never share one.
+  const std::string& identity() const { return identity_; }
+  bool unchanged() const;     // the file of that name still has this identity
+  bool just_changed() const;  // so lately that one more change might leave the times as they are
+
+  // Asks the kernel to read these bytes from the disk now.
+  void prefetch(std::size_t offset, std::size_t length) const;
+
   // Tells the kernel that these bytes will not be needed soon, so that they leave resident memory. Copies stay.
   void release(std::size_t offset, std::size_t length) const;
 
  private:
-  MappedFile(std::filesystem::path path, const std::byte* data, std::size_t size, bool copy)
-      : path_(std::move(path)), data_(data), size_(size), copy_(copy) {}
+  MappedFile(std::filesystem::path path, const struct stat& info, const std::byte* data, std::size_t size, bool copy);
 
   std::filesystem::path path_;
   const std::byte* data_;
   std::size_t size_;
   bool copy_;
+  std::string identity_;
+  std::int64_t changed_s_;  // of the system's clock
 };
 
 }  // namespace weir

@@ -2,11 +2,15 @@
 #include "engine/loaded_model.h"
 
 #include <algorithm>
+#include <future>
 
 #include "base/log.h"
 #include "base/units.h"
 #include "engine/chat.h"
+#include "formats/gguf_reader.h"
 #include "formats/hf_folder.h"
+#include "kernels/thread_choice.h"
+#include "model/load.h"
 #include "model/weight_cache.h"
 
 namespace weir::engine {
@@ -47,21 +51,51 @@ Result<sampling::SamplingParams> folder_defaults(const formats::HfFolder& folder
   return params;
 }
 
-Result<Extras> read_extras(const std::filesystem::path& path) {
+// What was opened at a path, once for the weights and for all else.
+struct Source {
+  std::optional<formats::GgufFile> gguf;  // else
+  std::optional<formats::HfFolder> folder;
+};
+
+Result<Source> open_source(const std::filesystem::path& path, bool weights) {
+  Source source;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    if (weights && !formats::HfFolder::looks_like(path))
+      return fail(ErrorCode::kNotFound, "{}: a folder without config.json; expected a Hugging Face folder or a GGUF file", path.string());
+    WEIR_ASSIGN(source.folder, weights ? formats::HfFolder::open(path) : formats::HfFolder::open_without_weights(path));
+  } else {
+    WEIR_ASSIGN(source.gguf, formats::GgufFile::open(path));
+  }
+  return source;
+}
+
+Result<Extras> read_extras(const Source& source) {
   Extras extras;
-  if (std::filesystem::is_directory(path)) {
-    WEIR_ASSIGN(const formats::HfFolder folder, formats::HfFolder::open(path));
-    extras.tokenizer = folder_tokenizer(folder);
-    extras.chat_template = folder.chat_template;
-    WEIR_ASSIGN(extras.defaults, folder_defaults(folder));
+  if (source.folder) {
+    extras.tokenizer = folder_tokenizer(*source.folder);
+    extras.chat_template = source.folder->chat_template;
+    WEIR_ASSIGN(extras.defaults, folder_defaults(*source.folder));
     return extras;
   }
-  WEIR_ASSIGN(const formats::GgufFile file, formats::GgufFile::open(path));
-  extras.tokenizer = tokenizer::Tokenizer::from_gguf(file);
-  if (file.has("tokenizer.chat_template")) {
-    WEIR_ASSIGN(extras.chat_template, file.get_string("tokenizer.chat_template"));
+  extras.tokenizer = tokenizer::Tokenizer::from_gguf(*source.gguf);
+  if (source.gguf->has("tokenizer.chat_template")) {
+    WEIR_ASSIGN(extras.chat_template, source.gguf->get_string("tokenizer.chat_template"));
   }
   return extras;
+}
+
+Result<std::unique_ptr<model::Model>> make_model(const Source& source, const std::filesystem::path& path,
+                                                 std::shared_ptr<kernels::Backend> backend) {
+  auto parts = source.folder ? model::load_folder(*source.folder) : model::load_gguf(*source.gguf);
+  if (!parts) return std::unexpected(std::move(parts).error().with_context(path.string()));
+  return std::make_unique<model::Model>(std::move(parts->traits), std::move(parts->weights), std::move(backend));
+}
+
+void attach_weights(model::Model& model, const model::WeightCacheOptions& options) {
+  const model::WeightCacheReport packed = model::attach_packed_weights(model, options);
+  if (!packed.note.empty()) log::warn("{}", packed.note);
+  if (packed.made) log::info("packed {} of weights in {}", format_bytes(packed.bytes), format_duration(packed.seconds));
 }
 
 Status attach_template(LoadedModel& loaded, const std::optional<std::string>& source) {
@@ -84,19 +118,26 @@ Result<const tokenizer::Tokenizer*> LoadedModel::require_tokenizer() const {
 }
 
 Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer(const std::filesystem::path& path) {
-  WEIR_ASSIGN(Extras extras, read_extras(path));
+  WEIR_ASSIGN(const Source source, open_source(path, false));
+  WEIR_ASSIGN(Extras extras, read_extras(source));
   return std::move(extras.tokenizer);
 }
 
 Result<LoadedModel> load_model(const std::filesystem::path& path, const kernels::CpuOptions& options) {
   LoadedModel loaded;
   loaded.path = path;
-  WEIR_ASSIGN(loaded.backend, kernels::make_cpu_backend(options));
-  WEIR_ASSIGN(loaded.model, model::Model::load(path, loaded.backend));
-  const model::WeightCacheReport packed = model::attach_packed_weights(*loaded.model, model::weight_cache_from_environment());
-  if (!packed.note.empty()) log::warn("{}", packed.note);
-  if (packed.made) log::info("packed {} of weights in {}", format_bytes(packed.bytes), format_duration(packed.seconds));
-  WEIR_ASSIGN(Extras extras, read_extras(path));
+  WEIR_ASSIGN(const model::WeightCacheOptions cache, model::weight_cache_from_environment());
+  const kernels::ThreadChoice choice = kernels::choose_threads(options.threads);
+  if (!choice.note.empty()) log::warn("{}", choice.note);
+  kernels::CpuOptions chosen = options;
+  chosen.threads = choice.threads;
+  WEIR_ASSIGN(loaded.backend, kernels::make_cpu_backend(chosen));
+  WEIR_ASSIGN(const Source source, open_source(path, true));
+  WEIR_ASSIGN(loaded.model, make_model(source, path, loaded.backend));
+  // The vocabulary is read while the weights are brought in: one waits for memory, the other computes.
+  auto reading = std::async(std::launch::async | std::launch::deferred, [&] { return read_extras(source); });
+  attach_weights(*loaded.model, cache);
+  WEIR_ASSIGN(Extras extras, reading.get());
   if (extras.tokenizer) {
     loaded.tokenizer = std::move(*extras.tokenizer);
   } else {

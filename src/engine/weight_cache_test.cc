@@ -15,9 +15,9 @@
 namespace weir::engine {
 namespace {
 
-std::unique_ptr<model::Model> load() {
+std::unique_ptr<model::Model> load(const std::filesystem::path& path = testing::smollm2_path()) {
   auto backend = kernels::make_cpu_backend({.threads = 2, .activations = kernels::Activations::kInt8, .isa = ""});
-  return model::Model::load(testing::smollm2_path(), std::move(backend.value())).value();
+  return model::Model::load(path, std::move(backend.value())).value();
 }
 
 std::vector<float> logits(model::Model& model) {
@@ -30,6 +30,12 @@ std::vector<float> logits(model::Model& model) {
 }
 
 using model::HugePages;
+
+std::filesystem::path cache_file_in(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".cache") return entry.path();
+  return {};
+}
 
 TEST(WeightCache, IsMadeOnceAndChangesNoBit) {
   WEIR_REQUIRE_CACHED(testing::smollm2_path());
@@ -53,19 +59,37 @@ TEST(WeightCache, ADamagedFileIsPackedAgain) {
   WEIR_REQUIRE_CACHED(testing::smollm2_path());
   const testing::TemporaryFolder folder;
   const model::WeightCacheOptions options{.huge_pages = HugePages::kOn, .folder = folder.path() / "weights"};
-  const auto first = load();
+  auto first = load();
   EXPECT_TRUE(attach_packed_weights(*first, options).made);
-  std::fstream file(std::filesystem::directory_iterator(options.folder)->path(), std::ios::in | std::ios::out);
+  const std::vector<float> wanted = logits(*first);
+  first.reset();  // ends when its weights are kept
+  std::fstream file(std::filesystem::cache_file_in(options.folder), std::ios::in | std::ios::out);
   file.seekp(50 << 20);
   file.put('?').put('!');
   file.close();
-  const auto second = load();
+  auto second = load();
   const auto report = attach_packed_weights(*second, options);
   EXPECT_TRUE(report.made);
   EXPECT_NE(report.note.find("damaged"), std::string::npos) << report.note;
-  EXPECT_EQ(logits(*second), logits(*first));
+  EXPECT_EQ(logits(*second), wanted);
+  second.reset();
   const auto third = load();
   EXPECT_FALSE(attach_packed_weights(*third, options).made);
+}
+
+TEST(WeightCache, ACopyOfTheModelFindsWhatWasPackedAndAChangedOneDoesNot) {
+  WEIR_REQUIRE_CACHED(testing::smollm2_path());
+  const testing::TemporaryFolder folder;
+  const model::WeightCacheOptions options{.huge_pages = HugePages::kOff, .folder = folder.path() / "weights"};
+  EXPECT_TRUE(attach_packed_weights(*load(), options).made);
+  const auto copy = folder.path() / "copy.gguf";
+  std::filesystem::copy_file(testing::smollm2_path(), copy);
+  EXPECT_FALSE(attach_packed_weights(*load(copy), options).made);
+  std::fstream file(copy, std::ios::in | std::ios::out);
+  file.seekp(-100, std::ios::end);
+  file.put('?').put('!');
+  file.close();
+  EXPECT_TRUE(attach_packed_weights(*load(copy), options).made);
 }
 
 TEST(WeightCache, WithoutAPlaceTheModelWorksFromItsFileOrPacksAtEachStart) {
@@ -83,9 +107,9 @@ TEST(WeightCache, WithoutAPlaceTheModelWorksFromItsFileOrPacksAtEachStart) {
   EXPECT_NE(small.note.find("limit"), std::string::npos);
   EXPECT_EQ(attach_packed_weights(*model, {.enabled = false, .huge_pages = HugePages::kOff}).bytes, 0u);
 
-  const auto packed = attach_packed_weights(*model, {.huge_pages = HugePages::kOn, .folder = no_folder});
-  EXPECT_TRUE(packed.made);
-  EXPECT_NE(packed.note.find("weight cache is off"), std::string::npos);
+  EXPECT_TRUE(attach_packed_weights(*model, {.huge_pages = HugePages::kOn, .folder = no_folder}).made);
+  EXPECT_EQ(logits(*model), wanted);
+  EXPECT_TRUE(attach_packed_weights(*model, {.enabled = false, .huge_pages = HugePages::kOn}).made);
   EXPECT_EQ(logits(*model), wanted);
 }
 

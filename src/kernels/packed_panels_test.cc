@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu_backend.h"
 #include "kernels/reference/kernels.h"
 #include "kernels/test_support.h"
 
@@ -59,6 +60,31 @@ TEST(PackedPanels, AreNoMoreThanATwentiethLargerThanTheFile) {
     const std::vector<std::byte> bytes(static_cast<std::size_t>(64 * row_bytes(type, 2048)));
     const TensorView view{type, {64, 2048}, bytes};
     EXPECT_LE(static_cast<double>(packed_bytes(view)), 1.05 * static_cast<double>(bytes.size())) << dtype_name(type);
+  }
+}
+
+TEST(PackedPanels, OutputsPackAloneAsWithinTheWhole) {
+  const auto backend = make_cpu_backend({.threads = 2}).value();
+  std::vector<DType> types = kQuantized;
+  types.insert(types.end(), kPlain.begin(), kPlain.end());
+  for (const DType type : types) {
+    constexpr std::int64_t kRows = 3 * kPackRows + 5, kCols = 512;
+    const auto bytes = random_weights(type, kRows, kCols, 9);
+    const Weight whole{TensorView{type, {kRows, kCols}, bytes}};
+    const auto size = static_cast<std::size_t>(backend->packed_bytes(whole));
+    if (size == 0) continue;
+    alignas(64) static std::byte wanted[1 << 20], found[1 << 20];
+    ASSERT_LE(size, sizeof wanted);
+    backend->pack(whole, {wanted, size});
+    std::size_t at = 0;
+    for (const auto& [begin, end] : {std::pair{std::int64_t{0}, 2 * kPackRows}, {2 * kPackRows, kRows}}) {
+      const Weight slice{whole.view.row_slice(begin, end - begin)};
+      const auto part = static_cast<std::size_t>(backend->packed_bytes(slice));
+      backend->pack(slice, {found + at, part});
+      at += part;
+    }
+    ASSERT_EQ(at, size) << dtype_name(type);
+    EXPECT_EQ(std::memcmp(found, wanted, size), 0) << dtype_name(type);
   }
 }
 

@@ -2,19 +2,24 @@
 #include "model/weight_cache.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <map>
 #include <optional>
+#include <system_error>
+#include <thread>
 
 #include "base/cache_file.h"
+#include "base/cache_folder.h"
+#include "base/check.h"
 #include "base/clock.h"
+#include "base/file_digest.h"
 #include "base/huge_memory.h"
+#include "base/log.h"
 #include "base/mapped_file.h"
+#include "base/numa.h"
 #include "base/sha256.h"
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
@@ -24,6 +29,7 @@ namespace weir::model {
 namespace {
 
 constexpr std::uint64_t kAlignment = 4096;      // of a weight in the cache, so that its pages can be given back
+constexpr std::int64_t kSliceBytes = 8 << 20;   // of a weight that is packed at a time
 constexpr int kCopyThreads = 16;                // more gain nothing: memory is the limit
 constexpr std::uint64_t kWorthAFile = 4 << 20;  // smaller models gain nothing that anybody would see
 
@@ -81,22 +87,13 @@ const MappedFile* file_of(const Weights& weights, const kernels::Weight& w, std:
   return nullptr;
 }
 
-std::string identity(const MappedFile& file) {
-  std::error_code error;
-  const auto path = std::filesystem::canonical(file.path(), error);
-  struct stat info{};
-  if (error || ::stat(path.c_str(), &info) != 0) return {};
-  return fmt::format("{} {} {}.{:09} {}:{}\n", path.string(), info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_dev,
-                     info.st_ino);
-}
-
-// Empty when a file cannot be identified.
-std::string key_of(const Weights& weights, const Plan& plan, const std::string& layout) {
+// What the files hold, not where they lie: a copy or a renamed file finds what was packed before.
+Result<std::string> key_of(const Weights& weights, const Plan& plan, const std::string& layout, const DigestIndex& index,
+                           ThreadPool& pool) {
   std::string key = layout + "\n";
   for (const auto& file : weights.files) {
-    const std::string one = identity(*file);
-    if (one.empty()) return {};
-    key += one;
+    WEIR_ASSIGN(const std::string digest, remembered_digest(*file, index, pool));
+    key += digest + "\n";
   }
   std::string weights_text;
   for (const Place& place : plan.places) {
@@ -108,31 +105,53 @@ std::string key_of(const Weights& weights, const Plan& plan, const std::string& 
   return key + fmt::format("{} weights {}\n", plan.places.size(), sha256_of(weights_text));
 }
 
-// `mapped`: pages of a file's mapping are given back once written.
+// Pages of a file's mapping are given back once written.
 enum class Target { kMemory, kMappedFile };
 
-void pack_all(const Plan& plan, const Weights& weights, kernels::Backend& backend, Target target, std::span<std::byte> out) {
-  for (const Place& place : plan.places) {
-    const auto part = out.subspan(place.offset, place.bytes);
-    backend.pack(*place.weight, part);
+// Consecutive outputs of a weight, as a weight (see Backend::pack).
+kernels::Weight slice_of(const kernels::Weight& weight, std::int64_t begin, std::int64_t count) {
+  kernels::Weight slice = weight;
+  slice.view = weight.view.row_slice(begin, count);
+  return slice;
+}
+
+// A slice at a time, so that little of the model file is resident beside what was made of it.
+void pack_place(const Place& place, const Weights& weights, kernels::Backend& backend, Target target, std::span<std::byte> out) {
+  const kernels::Weight& weight = *place.weight;
+  const std::int64_t rows = weight.view.rows();
+  const bool whole = weight.layout != kernels::WeightLayout::kOutIn;
+  const std::int64_t step =
+      whole ? rows : std::max<std::int64_t>(kSliceBytes / weight.view.bytes_per_row() / kernels::kPackRows, 1) * kernels::kPackRows;
+  std::uint64_t at = 0;
+  for (std::int64_t begin = 0; begin < rows; begin += step) {
+    const kernels::Weight slice = slice_of(weight, begin, std::min(step, rows - begin));
+    const auto part = out.subspan(at, static_cast<std::uint64_t>(backend.packed_bytes(slice)));
+    backend.pack(slice, part);
     if (target == Target::kMappedFile) ::madvise(part.data(), part.size(), MADV_DONTNEED);
     std::uint64_t offset = 0;
-    if (const MappedFile* file = file_of(weights, *place.weight, offset)) file->release(offset, place.weight->view.bytes.size());
+    if (const MappedFile* file = file_of(weights, slice, offset)) file->release(offset, slice.view.bytes.size());
+    at += part.size();
   }
+  WEIR_CHECK(at == out.size(), "{} bytes packed of {}", at, out.size());
+}
+
+// kCorrupt when a file was changed while it was read: what was made of it must not be kept.
+Status pack_all(const Plan& plan, const Weights& weights, kernels::Backend& backend, Target target, std::span<std::byte> out) {
+  for (const Place& place : plan.places) pack_place(place, weights, backend, target, out.subspan(place.offset, place.bytes));
+  for (const auto& file : weights.files)
+    if (!file->unchanged()) return fail(ErrorCode::kCorrupt, "{} was changed while it was packed", file->path().string());
+  return {};
 }
 
 // Memory with large pages, when this machine has them and room to spare for it; else none.
-HugeMemory memory_for(const Plan& plan, HugePages wish) {
+HugeMemory memory_for(const Plan& plan, const WeightCacheOptions& options) {
   constexpr std::uint64_t kSpare = 256 << 20;
-  if (wish == HugePages::kOff) return {};
-  if (wish == HugePages::kAuto && (!huge_pages_allowed() || available_memory().value_or(UINT64_MAX) < plan.total + kSpare)) return {};
-  return allocate_huge(plan.total);
-}
-
-std::filesystem::path default_folder() {
-  if (const char* cache = std::getenv("WEIR_CACHE"); cache && *cache) return std::filesystem::path(cache) / "weights";
-  const char* home = std::getenv("HOME");
-  return home && *home ? std::filesystem::path(home) / ".cache/weir/weights" : std::filesystem::path();
+  if (options.huge_pages == HugePages::kOff) return {};
+  const bool room = available_memory().value_or(UINT64_MAX) >= plan.total + kSpare;
+  if (options.huge_pages == HugePages::kAuto && (!huge_pages_allowed() || !room)) return {};
+  HugeMemory memory = allocate_huge(plan.total);
+  if (memory && options.interleave) interleave(memory.bytes, read_memory_nodes());  // refused: slower, not wrong
+  return memory;
 }
 
 // Where this model's packed weights are kept between starts.
@@ -142,12 +161,16 @@ struct Cache {
 };
 
 std::optional<Cache> find_cache(const Model& model, const Plan& plan, const std::string& layout, const WeightCacheOptions& options,
-                                WeightCacheReport& report) {
+                                ThreadPool& pool, WeightCacheReport& report) {
   if (!options.enabled) return std::nullopt;
-  Cache cache{{.folder = options.folder.empty() ? default_folder() : options.folder, .limit_bytes = options.limit_bytes},
-              key_of(model.weights(), plan, layout)};
-  if (!cache.key.empty() && !cache.options.folder.empty()) return cache;
-  report.note = "the weight cache is off: the model's file or the home folder cannot be found by name";
+  const auto folder = options.folder.empty() ? cache_folder("weights") : options.folder;
+  if (folder.empty()) {
+    report.note = "the weight cache is off: there is no home folder";
+    return std::nullopt;
+  }
+  auto key = key_of(model.weights(), plan, layout, DigestIndex(folder / "digests"), pool);
+  if (key) return Cache{{.folder = folder, .limit_bytes = options.limit_bytes}, std::move(*key)};
+  report.note = fmt::format("the weight cache is off: {}", key.error().message);
   return std::nullopt;
 }
 
@@ -157,25 +180,53 @@ struct Packed {
   std::shared_ptr<const void> owner = {};
 };
 
+// Writes packed weights to the cache while the model is used already: a disk may be slower than packing. Ends with the model.
+class Keeper {
+ public:
+  Keeper(Cache cache, HugeMemory memory) : cache_(std::move(cache)), memory_(std::move(memory)) {
+    if (!start()) write();
+  }
+  ~Keeper() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+ private:
+  bool start() try {
+    thread_ = std::thread([this] { write(); });
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+
+  void write() {
+    ThreadPool alone(1);
+    const Status kept = CacheFile::store(cache_.options, cache_.key, memory_.bytes, alone);
+    if (!kept) log::warn("packed weights are not kept, each start packs anew: {}", kept.error().message);
+  }
+
+  const Cache cache_;
+  const HugeMemory memory_;
+  std::thread thread_;
+};
+
 // Runs `pack` unless the cache has what it would make.
-Packed into_memory(const HugeMemory& memory, const std::optional<Cache>& cache, const std::function<void(std::span<std::byte>)>& pack,
-                   ThreadPool& pool, WeightCacheReport& report) {
-  const Packed packed{memory.bytes.data(), memory.owner};
+Packed into_memory(const HugeMemory& memory, const std::optional<Cache>& cache, const CacheFile::Fill& pack, ThreadPool& pool,
+                   WeightCacheReport& report) {
   if (cache) {
     const Status found = CacheFile::copy_into(cache->options, cache->key, memory.bytes, pool);
-    if (found) return packed;
+    if (found) return {memory.bytes.data(), memory.owner};
     if (found.error().code != ErrorCode::kNotFound) report.note = fmt::format("weights are packed again: {}", found.error().message);
   }
-  pack(memory.bytes);
+  const Status packed = pack(memory.bytes);
   report.made = true;
-  if (!cache) return packed;
-  if (const Status kept = CacheFile::store(cache->options, cache->key, memory.bytes, pool); !kept)
-    report.note = fmt::format("the weight cache is off, each start packs anew: {}", kept.error().message);
-  return packed;
+  if (!packed) report.note = packed.error().message;
+  if (!packed || !cache) return {memory.bytes.data(), memory.owner};
+  return {memory.bytes.data(), std::make_shared<Keeper>(*cache, memory)};
 }
 
-Packed into_file(const Cache& cache, std::uint64_t bytes, const std::function<void(std::span<std::byte>)>& pack, ThreadPool& pool,
-                 WeightCacheReport& report) {
+Packed into_file(const Cache& cache, std::uint64_t bytes, const CacheFile::Fill& pack, ThreadPool& pool, WeightCacheReport& report) {
   auto found = CacheFile::open(cache.options, cache.key, bytes, pool);
   if (!found) {
     if (found.error().code != ErrorCode::kNotFound) report.note = fmt::format("weights are packed again: {}", found.error().message);
@@ -194,11 +245,11 @@ WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& 
   const TimePoint start = steady_clock().now();
   const Plan plan = make_plan(model.weights_, *model.backend_);
   if (plan.total < kWorthAFile) return report;
-  const auto cache = find_cache(model, plan, model.backend_->packed_layout(), options, report);
   ThreadPool pool(std::min(usable_processors(), kCopyThreads));
-  const HugeMemory memory = memory_for(plan, options.huge_pages);
+  const auto cache = find_cache(model, plan, model.backend_->packed_layout(), options, pool, report);
+  const HugeMemory memory = memory_for(plan, options);
   const auto pack_to = [&](Target target) {
-    return [&, target](std::span<std::byte> out) { pack_all(plan, model.weights_, *model.backend_, target, out); };
+    return [&, target](std::span<std::byte> out) { return pack_all(plan, model.weights_, *model.backend_, target, out); };
   };
   Packed packed;
   if (memory) {
@@ -215,12 +266,24 @@ WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& 
   return report;
 }
 
-WeightCacheOptions weight_cache_from_environment() {
+namespace {
+
+// The value of a variable with two settings; nothing when it is not set.
+Result<std::optional<bool>> switch_from_environment(const char* name, std::string_view on, std::string_view off) {
+  const char* value = std::getenv(name);
+  if (!value || !*value) return std::optional<bool>();
+  if (value == on || value == off) return std::optional(value == on);
+  return fail(ErrorCode::kInvalidArgument, "{} is '{}': it can be '{}' or '{}'", name, value, on, off);
+}
+
+}  // namespace
+
+Result<WeightCacheOptions> weight_cache_from_environment() {
   WeightCacheOptions options;
-  if (const char* huge = std::getenv("WEIR_HUGE_PAGES"))
-    options.huge_pages = std::string_view(huge) == "off"  ? HugePages::kOff
-                         : std::string_view(huge) == "on" ? HugePages::kOn
-                                                          : HugePages::kAuto;
+  WEIR_ASSIGN(const auto huge_pages, switch_from_environment("WEIR_HUGE_PAGES", "on", "off"));
+  if (huge_pages) options.huge_pages = *huge_pages ? HugePages::kOn : HugePages::kOff;
+  WEIR_ASSIGN(const auto numa, switch_from_environment("WEIR_NUMA", "interleave", "off"));
+  options.interleave = numa.value_or(true);
   const char* value = std::getenv("WEIR_WEIGHT_CACHE");
   if (!value || !*value) return options;
   options.enabled = std::string_view(value) != "off";

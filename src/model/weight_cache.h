@@ -22,6 +22,7 @@ enum class HugePages {
 struct WeightCacheOptions {
   bool enabled = true;  // false: packed at each start, if there is memory for it
   HugePages huge_pages = HugePages::kAuto;
+  bool interleave = true;                               // private memory over all NUMA nodes
   std::filesystem::path folder = {};                    // empty: $WEIR_CACHE/weights, else ~/.cache/weir/weights
   std::uint64_t limit_bytes = std::uint64_t{64} << 30;  // of the whole folder
 };
@@ -34,11 +35,12 @@ struct WeightCacheReport {
 };
 
 // Sets Weight::packed of every linear layer that the model's backend packs. A cache that cannot be written is no failure: the note
-// says so, and the weights are packed in memory or used from the model's file, with the same results. The key is each file's path, size,
-// time of change and inode, the layout of the backend, and every weight's place.
+// says so, and the weights are packed in memory or used from the model's file, with the same results.The key is the digest of what each
+// file holds, the layout of the backend, and every weight's place; see docs/performance.md.
 WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& options);
 
-// From WEIR_WEIGHT_CACHE ("off" turns it off, anything else is the folder) and WEIR_HUGE_PAGES ("on", "off"). Unset: the defaults.
-WeightCacheOptions weight_cache_from_environment();
+// From WEIR_WEIGHT_CACHE ("off" turns it off, anything else is the folder), WEIR_HUGE_PAGES ("on", "off") and WEIR_NUMA ("interleave",
+// "off"). Unset: the defaults. kInvalidArgument for other values.
+Result<WeightCacheOptions> weight_cache_from_environment();
 
 }  // namespace weir::model
