@@ -64,7 +64,7 @@ void Cache::close(SequenceCache& s) {
   if (s.snapshot_.valid()) states_.release(std::exchange(s.snapshot_, StateSlot()));
   move_to(s, {});
   if (s.root_.valid()) index_.leave(std::exchange(s.root_, NodeId()));
-  s.stored_ = s.prompt_ = s.computed_ = s.found_ = s.planned_ = 0;
+  s.stored_ = s.prompt_ = s.computed_ = s.found_ = s.planned_ = s.asked_ = 0;
   s.open_ = false;
 }
 
@@ -76,6 +76,7 @@ std::int64_t Cache::reach(const SequenceCache& s) const {
 
 void Cache::grow(SequenceCache& s, std::int64_t end) {
   for (std::size_t g = 0; g < s.groups_.size(); ++g) {
+    if (s.groups_[g].grow_in_place(end)) continue;
     const auto copy = s.groups_[g].grow(end);
     WEIR_CHECK(copy.has_value(), "{}", copy.error().message);
     if (!*copy) continue;
@@ -83,6 +84,9 @@ void Cache::grow(SequenceCache& s, std::int64_t end) {
     ++stats_.copied_blocks;
   }
   s.planned_ = end;
+  if (s.asked_ == 0) return;
+  stats_.asked_tokens += std::exchange(s.asked_, 0);
+  stats_.found_tokens += s.found_;
 }
 
 bool Cache::keep_state(SequenceCache& s) {
@@ -121,6 +125,7 @@ void Cache::rollback(SequenceCache& s, std::span<const TokenId> tokens, std::int
     const bool open = start(s, root, tokens.first(static_cast<std::size_t>(end) + 1), prompt, true);
     WEIR_CHECK(open, "a state slot was given back and none is available");
     s.found_ = std::min(found, s.computed_);
+    s.asked_ = 0;
     return;
   }
   for (SequenceBlocks& blocks : s.groups_) blocks.truncate(end);
@@ -131,7 +136,7 @@ void Cache::rollback(SequenceCache& s, std::span<const TokenId> tokens, std::int
   }
 }
 
-bool Cache::fork(const SequenceCache& parent, SequenceCache& child) {
+bool Cache::fork(SequenceCache& parent, SequenceCache& child) {
   WEIR_CHECK(parent.open_ && !child.open_, "a fork needs an open parent and an empty child");
   WEIR_CHECK(parent.planned_ == parent.computed_, "a fork while rows run");
   if (recurrent()) {
@@ -166,7 +171,37 @@ std::int64_t Cache::held(const SequenceCache& s, std::size_t pool) const {
 
 std::int64_t Cache::available(std::size_t pool) const { return pool < groups_.size() ? groups_[pool].available() : states_.available(); }
 
-std::int64_t Cache::capacity(std::size_t pool) const { return pool < groups_.size() ? groups_[pool].capacity() : states_.capacity(); }
+std::int64_t Cache::missing(const SequenceCache& s, std::size_t pool, std::int64_t tokens) const {
+  return std::max<std::int64_t>(0, demand(pool, tokens) - held(s, pool));
+}
+
+Status Cache::check_fits(std::int64_t tokens) const {
+  for (std::size_t pool = 0; pool < pools(); ++pool) {
+    const std::int64_t capacity = pool < groups_.size() ? groups_[pool].capacity() : states_.capacity();
+    if (const std::int64_t needed = demand(pool, tokens); needed > capacity)
+      return fail(ErrorCode::kInvalidArgument, "{} tokens need {} {}, and there are {}: ask for fewer tokens, or give the cache more",
+                  tokens, needed, pool < groups_.size() ? "KV cache blocks" : "recurrent state slots", capacity);
+  }
+  return {};
+}
+
+void Cache::promise(const SequenceCache& s, std::int64_t tokens, Promises& promises) const {
+  promises.resize(pools());
+  for (std::size_t pool = 0; pool < pools(); ++pool) promises[pool] += missing(s, pool, tokens);
+}
+
+bool Cache::fits(const SequenceCache& s, std::int64_t tokens, const Promises& promises) const {
+  for (std::size_t pool = 0; pool < pools(); ++pool) {
+    if (missing(s, pool, tokens) > available(pool) - (pool < promises.size() ? promises[pool] : 0)) return false;
+  }
+  return true;
+}
+
+std::int64_t Cache::slack(const Promises& promises) const {
+  std::int64_t slack = 0;
+  for (std::size_t pool = 0; pool < pools(); ++pool) slack += available(pool) - (pool < promises.size() ? promises[pool] : 0);
+  return slack;
+}
 
 void Cache::take_ops(std::vector<MemoryOp>& ops) {
   ops.clear();

@@ -75,7 +75,7 @@ struct PoolStats {
 
 struct CacheStats {
   std::vector<PoolStats> pools;    // groups, then states
-  std::int64_t asked_tokens = 0;   // of all sequences opened so far
+  std::int64_t asked_tokens = 0;   // of all sequences that began to run
   std::int64_t found_tokens = 0;   // of these, in memory or on disk
   std::int64_t loaded_blocks = 0;  // from disk
   std::int64_t copied_blocks = 0;  // on write
@@ -110,16 +110,18 @@ class Cache {
   // Goes back to `end` positions of `tokens`, or to fewer if what was there before is gone.
   void rollback(SequenceCache& sequence, std::span<const TokenId> tokens, std::int64_t end);
   // `child` (empty) becomes a second sequence at the same position. False when no state slot is available.
-  bool fork(const SequenceCache& parent, SequenceCache& child);
+  bool fork(SequenceCache& parent, SequenceCache& child);
 
-  // Accounting for whoever decides what to run, by pool.
-  std::size_t pools() const { return groups_.size() + 1; }
-  std::int64_t demand(std::size_t pool, std::int64_t tokens) const;  // held at most by a sequence alone that reaches `tokens`
+  // Accounting for whoever decides what to run. Promises: by pool, what sequences may still take.
+  using Promises = std::vector<std::int64_t>;
+  // Whether a sequence alone could ever reach `tokens`; kInvalidArgument with what is missing.
+  Status check_fits(std::int64_t tokens) const;
+  // Adds what the sequence takes at most until it holds `tokens`.
+  void promise(const SequenceCache& sequence, std::int64_t tokens, Promises& promises) const;
+  bool fits(const SequenceCache& sequence, std::int64_t tokens, const Promises& promises) const;
+  std::int64_t slack(const Promises& promises) const;                // available beyond the promises, over all pools
+  std::int64_t demand(std::size_t pool, std::int64_t tokens) const;  // held at most by a sequence that reaches `tokens`
   std::int64_t held(const SequenceCache& sequence, std::size_t pool) const;
-  std::int64_t available(std::size_t pool) const;
-  std::int64_t capacity(std::size_t pool) const;
-  bool windowed(std::size_t pool) const { return pool < groups_.size() && options_.groups[pool].window > 0; }
-  const char* pool_name(std::size_t pool) const { return pool < groups_.size() ? "KV cache blocks" : "recurrent state slots"; }
 
   // What the memory has to do before the next rows run; the list is the caller's from then on.
   void take_ops(std::vector<MemoryOp>& ops);
@@ -135,6 +137,10 @@ class Cache {
   struct Match;
 
   bool recurrent() const { return options_.state_slots > 0; }
+  std::size_t pools() const { return groups_.size() + 1; }
+  bool windowed(std::size_t pool) const { return pool < groups_.size() && options_.groups[pool].window > 0; }
+  std::int64_t available(std::size_t pool) const;
+  std::int64_t missing(const SequenceCache& sequence, std::size_t pool, std::int64_t tokens) const;
   std::int32_t prefilled(std::int64_t prompt, std::int64_t block) const;
   std::span<const TokenId> block_of(std::span<const TokenId> tokens, std::int64_t block) const;
 

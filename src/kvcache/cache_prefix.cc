@@ -55,8 +55,7 @@ bool Cache::start(SequenceCache& s, NodeId root, std::span<const TokenId> tokens
                      take(s, match(root, tokens, prompt, false), tokens) || take(s, nothing, tokens);
   WEIR_CHECK(taken, "a sequence cannot start from nothing");
   s.found_ = s.computed_;
-  stats_.asked_tokens += static_cast<std::int64_t>(tokens.size());
-  stats_.found_tokens += s.found_;
+  s.asked_ = static_cast<std::int64_t>(tokens.size());
   return true;
 }
 
@@ -185,14 +184,15 @@ bool Cache::load(std::size_t pool, std::int32_t to, const std::string& key) {
 }
 
 NodeId Cache::add_node(NodeId parent, std::span<const TokenId> tokens, std::int32_t prefilled) {
-  if (const NodeId known = index_.find(parent, tokens, prefilled); known.valid()) return known;
-  // Nodes are scarcer than entries only with very long, mostly given up prefixes; then some of the oldest content goes.
-  for (int tries = 0; index_.full() && tries < 8; ++tries) {
-    for (BlockAllocator& group : groups_) group.evict_oldest();
-    states_.evict_oldest();
+  if (index_.full() && !index_.find(parent, tokens, prefilled).valid()) {
+    // Nodes are scarcer than entries only with very long, mostly given up prefixes; then some of the oldest content goes.
+    for (int tries = 0; index_.full() && tries < 8; ++tries) {
+      for (BlockAllocator& group : groups_) group.evict_oldest();
+      states_.evict_oldest();
+    }
   }
   const NodeId node = index_.find_or_add(parent, tokens, prefilled);
-  if (options_.tier != nullptr && node.valid()) {
+  if (options_.tier != nullptr && node.valid() && index_.is_new(node)) {
     std::string key = DiskTier::block_key(tier_key(parent), tokens, prefilled);
     tier_key(node) = std::move(key);
   }

@@ -72,7 +72,7 @@ class RandomCache {
 
   void fork() {
     if (live_.empty()) return;
-    const Live& parent = *live_[below(live_.size())];
+    Live& parent = *live_[below(live_.size())];
     auto child = std::make_unique<Live>(cache_);
     child->tokens = parent.tokens;
     child->prompt = parent.prompt;

@@ -156,7 +156,7 @@ TEST(PrefixCache, CountsEachBlockAsUsedCachedOrFree) {
   b.cache.close(s);
   pool = b.cache.stats().pools[0];
   EXPECT_THAT(std::vector({pool.used, pool.cached, pool.free}), ElementsAre(0, 2, 6));
-  EXPECT_EQ(b.cache.available(0), 8);
+  EXPECT_EQ(b.cache.slack({}), 8);
   b.cache.clear();
   pool = b.cache.stats().pools[0];
   EXPECT_THAT(std::vector({pool.used, pool.cached, pool.free}), ElementsAre(0, 0, 8));

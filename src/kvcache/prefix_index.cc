@@ -44,19 +44,20 @@ NodeId PrefixIndex::root(std::string_view salt) {
   return node;
 }
 
+bool PrefixIndex::matches(NodeId node, NodeId parent, std::span<const TokenId> tokens, std::int32_t prefilled) const {
+  return at(node).parent == parent && at(node).prefilled == prefilled && std::ranges::equal(this->tokens(node), tokens);
+}
+
 NodeId PrefixIndex::find(NodeId parent, std::span<const TokenId> tokens, std::int32_t prefilled) const {
   const auto found = by_hash_.find(block_hash(at(parent).hash, tokens, prefilled));
-  if (found == by_hash_.end()) return {};
-  const Node& node = at(found->second);
-  const bool same = node.parent == parent && node.prefilled == prefilled && std::ranges::equal(this->tokens(found->second), tokens);
-  return same ? found->second : NodeId();
+  return found != by_hash_.end() && matches(found->second, parent, tokens, prefilled) ? found->second : NodeId();
 }
 
 NodeId PrefixIndex::find_or_add(NodeId parent, std::span<const TokenId> tokens, std::int32_t prefilled) {
   WEIR_CHECK(static_cast<std::int32_t>(tokens.size()) == block_tokens_, "{} tokens in a block of {}", tokens.size(), block_tokens_);
-  if (const NodeId found = find(parent, tokens, prefilled); found.valid()) return found;
   const BlockHash hash = block_hash(at(parent).hash, tokens, prefilled);
-  if (by_hash_.contains(hash)) return {};
+  if (const auto found = by_hash_.find(hash); found != by_hash_.end())
+    return matches(found->second, parent, tokens, prefilled) ? found->second : NodeId();
   const NodeId node = make(hash, parent);
   if (!node.valid()) return {};
   at(node).prefilled = prefilled;

@@ -47,6 +47,7 @@ class PrefixIndex {
   const std::string& salt(NodeId root) const { return at(root).salt; }
   std::int32_t prefilled(NodeId node) const { return at(node).prefilled; }
   bool is_root(NodeId node) const { return !at(node).parent.valid(); }
+  bool is_new(NodeId node) const { return at(node).users == 0 && at(node).entries == 0; }
   bool full() const { return unused_.empty() && static_cast<std::int32_t>(nodes_.size()) >= max_nodes_; }
   std::int32_t size() const { return static_cast<std::int32_t>(nodes_.size() - unused_.size()); }
 
@@ -74,6 +75,7 @@ class PrefixIndex {
   std::size_t slot(NodeId node, std::int32_t pool) const {
     return static_cast<std::size_t>(node.value) * static_cast<std::size_t>(pools_) + static_cast<std::size_t>(pool);
   }
+  bool matches(NodeId node, NodeId parent, std::span<const TokenId> tokens, std::int32_t prefilled) const;
   NodeId make(BlockHash hash, NodeId parent);
   void remove_if_unused(NodeId node);
   CacheEvent stored(NodeId node) const;

@@ -12,7 +12,9 @@ SequenceBlocks::SequenceBlocks(SequenceBlocks&& other) noexcept
       window_(other.window_),
       blocks_(std::exchange(other.blocks_, {})),
       unseen_(std::exchange(other.unseen_, 0)),
-      tokens_(std::exchange(other.tokens_, 0)) {}
+      tokens_(std::exchange(other.tokens_, 0)),
+      room_(std::exchange(other.room_, 0)),
+      last_is_own_(std::exchange(other.last_is_own_, false)) {}
 
 SequenceBlocks& SequenceBlocks::operator=(SequenceBlocks&& other) noexcept {
   if (this != &other) {
@@ -22,12 +24,14 @@ SequenceBlocks& SequenceBlocks::operator=(SequenceBlocks&& other) noexcept {
     blocks_ = std::exchange(other.blocks_, {});
     unseen_ = std::exchange(other.unseen_, 0);
     tokens_ = std::exchange(other.tokens_, 0);
+    room_ = std::exchange(other.room_, 0);
+    last_is_own_ = std::exchange(other.last_is_own_, false);
   }
   return *this;
 }
 
 bool SequenceBlocks::must_copy_last(std::int64_t tokens) const {
-  if (tokens <= tokens_ || tokens_ % allocator_->block_tokens() == 0) return false;
+  if (tokens <= tokens_ || last_is_own_ || tokens_ % allocator_->block_tokens() == 0) return false;
   return allocator_->shared(blocks_.back()) || allocator_->kept(blocks_.back());
 }
 
@@ -38,7 +42,7 @@ std::int64_t SequenceBlocks::blocks_to_grow(std::int64_t tokens) const {
 
 std::int64_t SequenceBlocks::reach() const {
   const std::int64_t blocks = allocator_->available() - (must_copy_last(tokens_ + 1) ? 1 : 0);
-  return blocks < 0 ? tokens_ : (static_cast<std::int64_t>(blocks_.size()) + blocks) * allocator_->block_tokens();
+  return blocks < 0 ? tokens_ : room_ + blocks * allocator_->block_tokens();
 }
 
 Result<std::optional<BlockCopy>> SequenceBlocks::grow(std::int64_t tokens) {
@@ -59,7 +63,11 @@ Result<std::optional<BlockCopy>> SequenceBlocks::grow(std::int64_t tokens) {
     WEIR_ASSIGN(const BlockId block, allocator_->allocate());
     blocks_.push_back(block);
   }
-  tokens_ = std::max(tokens_, tokens);
+  blocks_changed();
+  if (tokens > tokens_) {
+    tokens_ = tokens;
+    last_is_own_ = true;
+  }
   return copy;
 }
 
@@ -70,12 +78,16 @@ void SequenceBlocks::truncate(std::int64_t tokens) {
     if (blocks_.back().valid()) allocator_->release(blocks_.back());
   }
   unseen_ = std::min(unseen_, static_cast<std::int64_t>(blocks_.size()));
+  last_is_own_ = false;
+  blocks_changed();
 }
 
 void SequenceBlocks::adopt(std::span<const BlockId> blocks) {
   WEIR_CHECK(blocks_.empty(), "a table of {} blocks adopts more", blocks_.size());
   blocks_.assign(blocks.begin(), blocks.end());
   tokens_ = static_cast<std::int64_t>(blocks.size()) * allocator_->block_tokens();
+  last_is_own_ = false;
+  blocks_changed();
   unseen_ = std::find_if(blocks.begin(), blocks.end(), [](BlockId b) { return b.valid(); }) - blocks.begin();
 }
 
@@ -89,11 +101,13 @@ void SequenceBlocks::release_unseen(std::int64_t position) {
   for (; unseen_ < first; ++unseen_) allocator_->release(std::exchange(blocks_[static_cast<std::size_t>(unseen_)], BlockId()));
 }
 
-SequenceBlocks SequenceBlocks::fork() const {
+SequenceBlocks SequenceBlocks::fork() {
+  last_is_own_ = false;
   SequenceBlocks copy(*allocator_, window_);
   copy.blocks_ = blocks_;
   copy.unseen_ = unseen_;
   copy.tokens_ = tokens_;
+  copy.room_ = room_;
   for (BlockId block : blocks_) {
     if (block.valid()) allocator_->add_reference(block);
   }

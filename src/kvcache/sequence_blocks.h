@@ -35,6 +35,13 @@ class SequenceBlocks {
   // the last block was shared or kept. kExhausted when the blocks do not suffice: nothing changed then. Never shrinks.
   Result<std::optional<BlockCopy>> grow(std::int64_t tokens);
 
+  // The same when it takes no block and no copy, which is nearly always: false, and nothing changed, when it would.
+  bool grow_in_place(std::int64_t tokens) {
+    if (!last_is_own_ || tokens > room_) return false;
+    if (tokens > tokens_) tokens_ = tokens;
+    return true;
+  }
+
   // Available blocks that grow(tokens) would take: for deciding over several sequences at once.
   std::int64_t blocks_to_grow(std::int64_t tokens) const;
 
@@ -54,7 +61,7 @@ class SequenceBlocks {
   std::int64_t first_seen(std::int64_t position) const;
 
   // A second sequence with the same positions. Takes no block: all are shared until one of the two grows.
-  SequenceBlocks fork() const;
+  SequenceBlocks fork();
 
   // Gives back every block, the last first; the table is empty, and usable again.
   void free();
@@ -66,12 +73,15 @@ class SequenceBlocks {
 
  private:
   bool must_copy_last(std::int64_t tokens) const;
+  void blocks_changed() { room_ = static_cast<std::int64_t>(blocks_.size()) * allocator_->block_tokens(); }
 
   BlockAllocator* allocator_;
   std::int32_t window_ = 0;
   std::vector<BlockId> blocks_;
   std::int64_t unseen_ = 0;  // blocks at the front that were given back
   std::int64_t tokens_ = 0;
+  std::int64_t room_ = 0;     // positions that the blocks hold
+  bool last_is_own_ = false;  // known for sure: nobody else holds the last block, and it is not kept
 };
 
 }  // namespace weir::kvcache

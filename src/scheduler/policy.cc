@@ -8,30 +8,23 @@ namespace {
 
 std::int64_t nanoseconds(TimePoint t) { return t.time_since_epoch().count(); }
 
-class FirstCome final : public Policy {
- public:
+struct FirstCome final : Policy {
   std::int64_t rank(const Request&, TimePoint) override { return 0; }
 };
 
-class ByPriority final : public Policy {
- public:
-  explicit ByPriority(Duration aging) : aging_(aging) {}
-  std::int64_t rank(const Request& r, TimePoint now) override { return nanoseconds(now - std::clamp(r.priority, -1000, 1000) * aging_); }
+struct ByPriority final : Policy {
+  explicit ByPriority(Duration worth) : aging(worth) {}
+  std::int64_t rank(const Request& r, TimePoint now) override { return nanoseconds(now - std::clamp(r.priority, -1000, 1000) * aging); }
   bool preempts() const override { return true; }
-
- private:
-  Duration aging_;
+  Duration aging;
 };
 
-class ByDeadline final : public Policy {
- public:
-  explicit ByDeadline(Duration relaxed) : relaxed_(relaxed) {}
+struct ByDeadline final : Policy {
+  explicit ByDeadline(Duration patience) : relaxed(patience) {}
   std::int64_t rank(const Request& r, TimePoint now) override {
-    return nanoseconds(now + (r.ttft_target > Duration::zero() ? r.ttft_target : relaxed_));
+    return nanoseconds(now + (r.ttft_target > Duration::zero() ? r.ttft_target : relaxed));
   }
-
- private:
-  Duration relaxed_;
+  Duration relaxed;
 };
 
 class FairShare final : public Policy {

@@ -20,6 +20,7 @@ struct Scheduler::Sequence {
   bool running = false;
 
   std::int64_t backlog() const { return known - cache.computed(); }
+  std::int64_t soon(std::int64_t block) const { return std::min(known + block, most); }  // tokens to have room for when it starts
   // Waits for one token after the other, and has no more to catch up on than a block: guesses taken back, forced tokens.
   bool streams(std::int64_t block) const { return cache.computed() >= prompt && backlog() <= block; }
 };
@@ -50,34 +51,28 @@ Result<SeqId> Scheduler::submit(Request request) {
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
   const std::int64_t most = prompt + request.max_tokens;
   if (most > std::numeric_limits<std::int32_t>::max() / 2) return fail(ErrorCode::kInvalidArgument, "{} tokens are too many", most);
-  for (std::size_t pool = 0; pool < cache_.pools(); ++pool) {
-    if (const std::int64_t needed = cache_.demand(pool, most); needed > cache_.capacity(pool))
-      return fail(
-          ErrorCode::kInvalidArgument,
-          "a prompt of {} tokens with up to {} generated needs {} {}, and there are {}: ask for fewer tokens, or give the cache more",
-          prompt, request.max_tokens, needed, cache_.pool_name(pool), cache_.capacity(pool));
-  }
+  WEIR_TRY(cache_.check_fits(most));
   const bool long_queue = !waiting_.empty() && stats_.waiting_tokens + prompt > options_.max_waiting_tokens;
-  if (long_queue || static_cast<std::int32_t>(waiting_.size()) >= options_.max_waiting)
-    return fail(ErrorCode::kExhausted, "the queue is full: {} requests with {} tokens wait, the estimated wait is {}", waiting_.size(),
+  if (long_queue || stats_.waiting >= options_.max_waiting)
+    return fail(ErrorCode::kExhausted, "the queue is full: {} requests with {} tokens wait, the estimated wait is {}", stats_.waiting,
                 stats_.waiting_tokens, format_duration(to_seconds(estimated_wait())));
   --stats_.refused;
   ++stats_.submitted;
   const std::int64_t rank = policy_->rank(request, clock_.now());
-  Sequence& s = make(std::move(request), rank);
+  Sequence& s = make(std::move(request), rank, prompt);
   s.tokens = std::move(s.request.prompt);
-  s.known = s.prompt = prompt;
-  s.most = most;
   if (s.request.start_by) start_by_.emplace(*s.request.start_by, s.order.second);
   enqueue(s);
   return s.order.second;
 }
 
-Scheduler::Sequence& Scheduler::make(Request request, std::int64_t rank) {
+Scheduler::Sequence& Scheduler::make(Request request, std::int64_t rank, std::int64_t prompt) {
   const SeqId id(next_.value++);
   Sequence& s = *sequences_.emplace(id, std::make_unique<Sequence>(cache_)).first->second;
   s.request = std::move(request);
   s.order = {rank, id};
+  s.known = s.prompt = prompt;
+  s.most = prompt + s.request.max_tokens;
   return s;
 }
 
@@ -88,11 +83,13 @@ Scheduler::Sequence* Scheduler::find(SeqId id) const {
 
 void Scheduler::enqueue(Sequence& s) {
   waiting_.emplace(s.order, &s);
+  stats_.waiting = static_cast<std::int64_t>(waiting_.size());
   stats_.waiting_tokens += s.known;
 }
 
 void Scheduler::dequeue(Sequence& s) {
   waiting_.erase(s.order);
+  stats_.waiting = static_cast<std::int64_t>(waiting_.size());
   stats_.waiting_tokens -= s.known;
   if (s.request.start_by) start_by_.erase({*s.request.start_by, s.order.second});
 }
@@ -100,6 +97,15 @@ void Scheduler::dequeue(Sequence& s) {
 void Scheduler::run(Sequence& s) {
   s.running = true;
   running_.insert(std::ranges::upper_bound(running_, s.order, {}, [](const Sequence* r) { return r->order; }), &s);
+  stats_.running = static_cast<std::int64_t>(running_.size());
+}
+
+// What it holds is given back.
+void Scheduler::stop(Sequence& s) {
+  cache_.close(s.cache);
+  std::erase(running_, &s);
+  stats_.running = static_cast<std::int64_t>(running_.size());
+  s.running = false;
 }
 
 // Back to the queue, where its rank stands before that of all who came later.
@@ -112,10 +118,8 @@ void Scheduler::requeue(Sequence& s) {
     for (auto i = static_cast<std::size_t>(s.row); i < planned_.size(); ++i) --planned_[i]->row;
     s.row = -1;
   }
-  cache_.close(s.cache);
+  stop(s);
   s.tokens.resize(static_cast<std::size_t>(s.known));
-  std::erase(running_, &s);
-  s.running = false;
   enqueue(s);
   plan_.preempted.push_back(s.order.second);
   ++stats_.preemptions;
@@ -123,11 +127,7 @@ void Scheduler::requeue(Sequence& s) {
 
 void Scheduler::end(Sequence& s) {
   if (s.row >= 0) planned_[static_cast<std::size_t>(s.row)] = nullptr;
-  if (s.running) {
-    std::erase(running_, &s);
-  } else {
-    dequeue(s);
-  }
+  s.running ? stop(s) : dequeue(s);
   sequences_.erase(s.order.second);
 }
 
@@ -151,7 +151,7 @@ const StepPlan& Scheduler::plan() {
   expire();
   admit();
   const auto streams = std::ranges::count_if(running_, [this](const Sequence* s) { return s->streams(block_tokens_); });
-  const bool others = streams < static_cast<std::int64_t>(running_.size());
+  const bool others = streams < stats_.running;
   plan_streams(options_.token_budget - streams - (others ? block_tokens_ : 0));
   if (others) plan_chunks();
   cache_.take_ops(plan_.memory);
@@ -166,27 +166,21 @@ void Scheduler::expire() {
   }
 }
 
-// What a running sequence may still take of a pool to hold its tokens and the next few.
-std::int64_t Scheduler::promise(const Sequence& s, std::size_t pool) const {
-  return std::max<std::int64_t>(0, cache_.demand(pool, std::min(s.known + block_tokens_, s.most)) - cache_.held(s.cache, pool));
-}
-
 // From the queue, in order and without overtaking, those for whom there is room beside what the running ones will take.
 void Scheduler::admit() {
-  std::vector<std::int64_t> promised(cache_.pools());
   for (bool again = true; again && !waiting_.empty();) {
     Sequence& head = *waiting_.begin()->second;
-    const bool full = static_cast<std::int32_t>(running_.size()) >= options_.max_running;
+    const bool full = stats_.running >= options_.max_running;
     const bool overtakes = policy_->preempts() && !running_.empty() && head.order < running_.back()->order;
     if (full && !overtakes) return;
-    std::ranges::fill(promised, 0);
+    kvcache::Cache::Promises promises;
     std::int64_t backlog = 0;
     for (const Sequence* s : running_) {
       if (!s->streams(block_tokens_)) backlog += s->backlog();
-      for (std::size_t pool = 0; pool < promised.size(); ++pool) promised[pool] += promise(*s, pool);
+      cache_.promise(s->cache, s->soon(block_tokens_), promises);
     }
     if (!overtakes && backlog >= options_.token_budget) return;
-    again = !full && open(head, promised);
+    again = !full && open(head, promises);
     if (again) {
       dequeue(head);
       head.request.start_by.reset();
@@ -199,13 +193,12 @@ void Scheduler::admit() {
   }
 }
 
-bool Scheduler::open(Sequence& s, std::span<std::int64_t> promised) {
-  std::int64_t slack = 0;
-  for (std::size_t pool = 0; pool < promised.size(); ++pool) slack += cache_.available(pool) - promised[pool];
+bool Scheduler::open(Sequence& s, const kvcache::Cache::Promises& promises) {
+  const std::int64_t slack = cache_.slack(promises);
   if (s.order.second == blocked_ && slack <= blocked_slack_) return false;  // not again before something was given back
-  bool fits = cache_.open(s.cache, std::span(s.tokens), s.prompt, s.request.salt, !s.request.prompt_logits);
-  for (std::size_t pool = 0; pool < promised.size() && fits; ++pool) fits = promise(s, pool) <= cache_.available(pool) - promised[pool];
-  if (fits) return true;
+  if (cache_.open(s.cache, std::span(s.tokens), s.prompt, s.request.salt, !s.request.prompt_logits) &&
+      cache_.fits(s.cache, s.soon(block_tokens_), promises))
+    return true;
   cache_.close(s.cache);
   blocked_ = s.order.second;
   blocked_slack_ = slack;
@@ -242,11 +235,12 @@ void Scheduler::plan_chunks() {
 // As many rows as there is room for; those behind in the order make room for the first. 0 when it must wait.
 std::int64_t Scheduler::add_row(Sequence& s, std::int64_t wanted, Phase phase) {
   const std::int64_t first = s.cache.computed();
-  while (cache_.reach(s.cache) <= first) {
+  std::int64_t reach = cache_.reach(s.cache);
+  for (; reach <= first; reach = cache_.reach(s.cache)) {
     if (running_.back() == &s) return 0;
     requeue(*running_.back());
   }
-  std::int64_t count = std::min({wanted, cache_.reach(s.cache) - first, cache_.next_checkpoint(s.cache, first) - first});
+  std::int64_t count = std::min({wanted, reach - first, cache_.next_checkpoint(s.cache, first) - first});
   std::int64_t drafted = std::max<std::int64_t>(0, first + count - s.known);
   if (drafted > 0 && !cache_.keep_state(s.cache)) {
     count -= drafted;
@@ -282,7 +276,9 @@ void Scheduler::settle(Sequence& s, const Row& row, const RowResult& result) {
   s.row = -1;
   const auto guesses = row.tokens.last(static_cast<std::size_t>(row.drafted));
   const auto right = std::ranges::mismatch(guesses, result.tokens).in1 - guesses.begin();
-  const std::int64_t end = row.first_position + static_cast<std::int64_t>(row.tokens.size()) - row.drafted + right;
+  const std::int64_t sure = row.first_position + static_cast<std::int64_t>(row.tokens.size()) - row.drafted, end = sure + right;
+  WEIR_CHECK(result.tokens.empty() || sure == s.known, "tokens behind position {} of {} of sequence {}", sure, s.known,
+             s.order.second.value);
   s.tokens.resize(static_cast<std::size_t>(s.known));
   s.tokens.insert(s.tokens.end(), result.tokens.begin(), result.tokens.end());
   s.known = static_cast<std::int64_t>(s.tokens.size());
@@ -308,6 +304,7 @@ void Scheduler::abandon() {
 }
 
 void Scheduler::propose(SeqId id, std::span<const TokenId> guesses) {
+  WEIR_CHECK(!in_flight_, "guesses while a step runs");
   Sequence* s = find(id);
   if (s == nullptr || !s->running) return;
   s->tokens.resize(static_cast<std::size_t>(s->known));
@@ -316,20 +313,18 @@ void Scheduler::propose(SeqId id, std::span<const TokenId> guesses) {
   s->tokens.insert(s->tokens.end(), used.begin(), used.end());
 }
 
-Result<SeqId> Scheduler::fork(SeqId parent_id, TokenId last) {
+Result<SeqId> Scheduler::fork(SeqId parent_id, std::int64_t keep, std::span<const TokenId> next) {
   WEIR_CHECK(!in_flight_, "a fork while a step runs");
   Sequence* parent = find(parent_id);
-  if (parent == nullptr || !parent->running || parent->backlog() < 1)
-    return fail(ErrorCode::kNotFound, "sequence {} does not run, and cannot be forked", parent_id.value);
-  if (static_cast<std::int64_t>(waiting_.size()) >= options_.max_waiting)
-    return fail(ErrorCode::kExhausted, "the queue is full: {} requests wait", waiting_.size());
-  Sequence& s = make(parent->request, parent->order.first);
-  s.tokens.assign(parent->tokens.begin(), parent->tokens.begin() + parent->known);
-  s.tokens.back() = last;
-  s.prompt = parent->prompt;
-  s.known = parent->known;
-  s.most = parent->most;
-  if (static_cast<std::int32_t>(running_.size()) < options_.max_running && cache_.fork(parent->cache, s.cache)) {
+  if (parent == nullptr) return fail(ErrorCode::kNotFound, "sequence {} has ended and cannot be forked", parent_id.value);
+  if (stats_.waiting >= options_.max_waiting) return fail(ErrorCode::kExhausted, "the queue is full: {} requests wait", stats_.waiting);
+  WEIR_CHECK(keep >= parent->prompt && keep <= parent->known && !next.empty(), "a fork at {} of {}", keep, parent->known);
+  Sequence& s = make(parent->request, parent->order.first, parent->prompt);
+  s.tokens.assign(parent->tokens.begin(), parent->tokens.begin() + keep);
+  s.tokens.insert(s.tokens.end(), next.begin(), next.end());
+  s.known = static_cast<std::int64_t>(s.tokens.size());
+  const bool shares = parent->running && keep >= parent->cache.computed() && stats_.running < options_.max_running;
+  if (shares && cache_.fork(parent->cache, s.cache)) {
     run(s);
   } else {
     enqueue(s);  // it finds what its parent has stored, and runs the rest again
@@ -342,27 +337,14 @@ std::span<const TokenId> Scheduler::tokens(SeqId id) const {
   return s == nullptr ? std::span<const TokenId>() : std::span(s->tokens).first(static_cast<std::size_t>(s->known));
 }
 
-std::int64_t Scheduler::reused(SeqId id) const {
-  const Sequence* s = find(id);
-  return s == nullptr ? 0 : s->cache.found();
-}
-
 // The positions ahead take their time, and every step between them that of a decode step; when all places are taken, those ahead
 // and this one wait for answers of average length to end.
 Duration Scheduler::estimated_wait() const {
   std::int64_t positions = stats_.waiting_tokens;
   for (const Sequence* s : running_) positions += s->streams(block_tokens_) ? 0 : s->backlog();
-  const auto running = static_cast<std::int64_t>(running_.size()), waiting = static_cast<std::int64_t>(waiting_.size());
-  const std::int64_t steps = positions / std::max<std::int64_t>(block_tokens_, options_.token_budget - running);
-  const std::int64_t ends = std::max<std::int64_t>(0, running + waiting + 1 - options_.max_running);
+  const std::int64_t steps = positions / std::max<std::int64_t>(block_tokens_, options_.token_budget - stats_.running);
+  const std::int64_t ends = std::max<std::int64_t>(0, stats_.running + stats_.waiting + 1 - options_.max_running);
   return positions * times_.prefill_position() + (steps + ends * times_.answer_tokens() / options_.max_running) * times_.decode_step();
-}
-
-SchedulerStats Scheduler::stats() const {
-  SchedulerStats stats = stats_;
-  stats.waiting = static_cast<std::int64_t>(waiting_.size());
-  stats.running = static_cast<std::int64_t>(running_.size());
-  return stats;
 }
 
 }  // namespace weir::scheduler

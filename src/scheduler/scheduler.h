@@ -52,30 +52,29 @@ class Scheduler {
 
   // Between steps. Guesses of the tokens that follow, to be verified in the next step as far as budget and blocks allow.
   void propose(SeqId sequence, std::span<const TokenId> guesses);
-  // A second sequence that differs from the running `parent` in its last token, which is not computed yet.
-  Result<SeqId> fork(SeqId parent, TokenId last);
+  // A second sequence: the first `keep` tokens of the parent (its prompt at least), then `next`. What both have computed is shared.
+  Result<SeqId> fork(SeqId parent, std::int64_t keep, std::span<const TokenId> next);
 
   std::span<const TokenId> tokens(SeqId sequence) const;  // prompt and answer so far; empty when it has ended
-  std::int64_t reused(SeqId sequence) const;              // positions that came from the prefix cache at its last start
   bool idle() const { return sequences_.empty(); }
   Duration estimated_wait() const;  // of a request that comes now, from measured steps; 0 when nothing was measured
-  SchedulerStats stats() const;
+  const SchedulerStats& stats() const { return stats_; }
 
  private:
   struct Sequence;
   using Order = std::pair<std::int64_t, SeqId>;  // rank, then arrival
 
-  Sequence& make(Request request, std::int64_t rank);
+  Sequence& make(Request request, std::int64_t rank, std::int64_t prompt);
   Sequence* find(SeqId id) const;
   void enqueue(Sequence& s);
   void dequeue(Sequence& s);
   void run(Sequence& s);
+  void stop(Sequence& s);
   void requeue(Sequence& s);
   void end(Sequence& s);
   void expire();
   void admit();
-  bool open(Sequence& s, std::span<std::int64_t> promised);
-  std::int64_t promise(const Sequence& s, std::size_t pool) const;
+  bool open(Sequence& s, const kvcache::Cache::Promises& promises);
   void plan_streams(std::int64_t spare);
   void plan_chunks();
   std::int64_t add_row(Sequence& s, std::int64_t wanted, Phase phase);

@@ -84,8 +84,7 @@ class RandomService {
   }
   void fork() {
     const SeqId id = any();
-    if (!id.valid() || engine_.scheduler.tokens(id).size() <= engine_.live.at(id).prompt) return;
-    engine_.fork(id, static_cast<TokenId>(1 + below(5)));
+    if (id.valid()) engine_.fork(id, static_cast<TokenId>(1 + below(5)), 1 + below(3));
   }
   void guess() {
     const SeqId id = any();

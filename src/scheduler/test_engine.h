@@ -110,13 +110,17 @@ class TestEngine {
     ASSERT_TRUE(scheduler.idle()) << "requests are left over";
   }
 
-  SeqId fork(SeqId parent, TokenId last) {
+  // Another answer from the `back`th last token on.
+  SeqId fork(SeqId parent, TokenId other, std::size_t back = 1) {
     const auto known = scheduler.tokens(parent);
-    std::vector<TokenId> tokens(known.begin(), known.end());
-    tokens.back() = last;
-    const auto id = scheduler.fork(parent, last);
-    if (!id) return {};
     const Live& l = live.at(parent);
+    if (known.size() < l.prompt + back) return {};
+    std::vector<TokenId> tokens(known.begin(), known.end() - static_cast<std::ptrdiff_t>(back));
+    const auto keep = static_cast<std::int64_t>(tokens.size());
+    const bool ends = append(tokens, other, l.most);
+    if (ends) return {};
+    const auto id = scheduler.fork(parent, keep, std::span(tokens).subspan(static_cast<std::size_t>(keep)));
+    if (!id) return {};
     live[*id] = {l.prompt, l.most, alone(tokens, l.prompt, l.most - l.prompt, cache.options().phases_differ)};
     return *id;
   }
