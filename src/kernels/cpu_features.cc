@@ -83,8 +83,10 @@ Result<const KernelTable*> choose_kernel_table(std::string_view isa) {
     const char* name;
     const KernelTable* table;
     bool runs, fast;
-  } tables[] = {{"avx512_bf16", avx512_bf16_table(), cpu.avx512_bf16, cpu.fast_bf16_dots},
+  } tables[] = {{"amx", amx_table(), cpu.amx, true},
+                {"avx512_bf16", avx512_bf16_table(), cpu.avx512_bf16, cpu.fast_bf16_dots},
                 {"avx512", avx512_table(), cpu.avx512_vnni, true},
+                {"avx2_vnni", avx2_vnni_table(), cpu.avx_vnni, true},
                 {"avx2", avx2_table(), cpu.avx2, true},
                 {"reference", &reference_table(), true, true}};
   for (const auto& entry : tables) {
@@ -94,7 +96,8 @@ Result<const KernelTable*> choose_kernel_table(std::string_view isa) {
     if (usable) return entry.table;
     return fail(ErrorCode::kUnsupported, "this machine cannot run {} kernels; leave WEIR_ISA unset to use the best it can run", name);
   }
-  return fail(ErrorCode::kInvalidArgument, "unknown instruction set '{}' (WEIR_ISA): use reference, avx2, avx512 or avx512_bf16", name);
+  return fail(ErrorCode::kInvalidArgument,
+              "unknown instruction set '{}' (WEIR_ISA): use reference, avx2, avx2_vnni, avx512, avx512_bf16 or amx", name);
 }
 
 }  // namespace weir::kernels

@@ -21,8 +21,8 @@ struct CpuFeatures {
 
 const CpuFeatures& cpu_features();
 
-// `isa` is "" (the best this machine runs, unless WEIR_ISA names one), or the name of a table: reference, avx2, avx512,
-// avx512_bf16. bf16 dot products are preferred only where they are fast, so the arithmetic with bf16 weights differs
+// `isa` is "" (the best this machine runs, unless WEIR_ISA names one), or the name of a table: reference, avx2, avx2_vnni,
+// avx512, avx512_bf16, amx. bf16 dot products are preferred only where they are fast, so the arithmetic with bf16 weights differs
 // between processors, but never on one.
 // kInvalidArgument for another name, kUnsupported when the machine cannot run it.
 Result<const KernelTable*> choose_kernel_table(std::string_view isa);

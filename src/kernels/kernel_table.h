@@ -196,5 +196,10 @@ const KernelTable& reference_table();
 const KernelTable* avx2_table();         // null when built for another architecture
 const KernelTable* avx512_table();       // the same
 const KernelTable* avx512_bf16_table();  // the same
+const KernelTable* amx_table();          // the same
+// The twins of tables that few machines run, on emulated instructions; for tests.
+const KernelTable* amx_emulated_table();        // on a machine that runs avx512_bf16
+const KernelTable* avx2_vnni_table();           // null when built for another architecture
+const KernelTable* avx2_vnni_emulated_table();  // on a machine that runs avx2
 
 }  // namespace weir::kernels
