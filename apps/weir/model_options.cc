@@ -20,7 +20,8 @@ void add_model_options(CLI::App& verb, ModelOptions& options, const char* defaul
   verb.add_option("--activations", options.activations, "Activations in products with quantised weights: int8 (fast) or f32 (exact)")
       ->check(CLI::IsMember({"int8", "f32"}))
       ->capture_default_str();
-  verb.add_option("--isa", options.isa, "Kernel table: reference, avx2, avx512; default: WEIR_ISA, else the best this machine runs");
+  verb.add_option("--isa", options.isa,
+                  "Kernel table: reference, avx2, avx2_vnni, avx512, avx512_bf16, amx; default: WEIR_ISA, else the best this machine runs");
 }
 
 kernels::CpuOptions cpu_options(const ModelOptions& options) {
