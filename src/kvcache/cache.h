@@ -66,6 +66,7 @@ class SequenceCache {
   std::int64_t stored_ = 0;     // blocks with a node
   std::int64_t prompt_ = 0, computed_ = 0, found_ = 0, planned_ = 0;  // planned_: positions that grow() made room for
   std::int64_t epoch_ = 0;                                            // of the cache when it was opened
+  std::int64_t asked_ = 0;                                            // tokens at the start, until they are counted
   bool open_ = false;
 };
 
