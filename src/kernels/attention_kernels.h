@@ -48,9 +48,11 @@ struct AttentionStep {
   const float* q;  // [entries][key_words] 32-bit words, as pack_query wrote them
   std::int64_t key_words, value_dim;
   int tiles;
-  const std::byte* const* keys;    // [tiles]
-  const std::byte* const* values;  // [tiles]; finite also where no entry looks
-  const int* begin;                // [entries] positions that the entry sees, counted from the first tile; none when begin ≥ end
+  const std::byte* const* keys;       // [tiles]
+  const std::byte* const* values;     // [tiles]; finite also where no entry looks
+  const std::byte* const* next_keys;  // [tiles] what is read next: asked for ahead of time; the first is null when there is none
+  const std::byte* const* next_values;
+  const int* begin;  // [entries] positions that the entry sees, counted from the first tile; none when begin ≥ end
   const int* end;
   float softcap;  // > 0: capped scores, in powers of two, are softcap · tanh(score)
   AttentionSums sums;
@@ -79,6 +81,8 @@ struct AttentionKernels {
 
   // The first `dim` dimensions of a tile of keys as rows [kKvTile][dim] of floats.
   void (*key_rows)(KvWord word, const std::byte* tile, std::int64_t dim, float* rows);
+  // A row of Q8_0 to floats.
+  void (*q8_0_row)(const std::byte* row, std::int64_t dim, float* out);
   // `rows` rows of n pairs of BF16 to 2 · rows rows of n floats: first halves, then second halves.
   void (*split_pairs)(const std::byte* words, std::int64_t rows, std::int64_t n, float* out);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kEntriesPerTask = 64;  // (row, head) pairs that share one reading of a chunk of keys and values
 constexpr std::int64_t kHeadsPerTask = 16;    // of a large group (MLA, MQA), so that one row still gives every thread work
-constexpr std::int64_t kTasksPerThread = 16;  // a task with a larger share of all work is split, if it can be
+constexpr std::int64_t kTasksPerThread = 8;   // a task with a larger share of all work is split, if it can be
 constexpr std::int64_t kSplitResults = 4096;  // partial results that splitting a block of several rows may need
 constexpr float kLog2E = 1.44269504f;
 
@@ -30,15 +30,18 @@ struct Block {
   std::int32_t kv_head, first_head, heads;
   std::int32_t row_begin, row_end;  // within the slice
   std::int32_t segment_begin, segment_end;
-  std::int64_t partials;        // first of its partial results, segment by segment; -1: not split
-  std::int32_t* segments_left;  // of a split block: whose task comes last finishes it
+  std::int32_t run;         // segments of a task
+  std::int64_t partials;    // first of its partial results, segment by segment; -1: not split
+  std::int32_t* runs_left;  // of a split block: whose task comes last finishes it
 
   std::int64_t entries() const { return std::int64_t{row_end - row_begin} * heads; }
+  std::int32_t segments() const { return segment_end - segment_begin; }
+  std::int32_t runs() const { return (segments() + run - 1) / run; }
 };
 
 struct Task {
   const Block* block;
-  std::int32_t segment;  // of a split block
+  std::int32_t segment_begin, segment_end;
 };
 
 AttentionSums take_sums(std::int64_t entries, std::int64_t dim, Scratch& scratch) {
@@ -67,7 +70,7 @@ class Attention {
  private:
   struct Work;  // buffers of a task
   Range visible(const SequenceSlice& slice, std::int64_t row) const;
-  void attend_segment(Work& work, std::int64_t segment, const AttentionSums& sums) const;
+  void attend_segment(Work& work, std::int64_t segment, std::int64_t segment_end, const AttentionSums& sums) const;
   void see(const Work& work, std::int64_t begin, std::int64_t end) const;
   void finish(const Block& block, std::int64_t entry, const AttentionSums& sums) const;
   void finish_split(const Block& block, const AttentionSums& partials) const;
@@ -123,27 +126,28 @@ void Attention::see(const Work& work, std::int64_t begin, std::int64_t end) cons
   }
 }
 
-// One segment of all (row, head) pairs of the block.
-void Attention::attend_segment(Work& work, std::int64_t segment, const AttentionSums& sums) const {
+// One segment of all (row, head) pairs of the block. The task goes on to `segment_end`.
+void Attention::attend_segment(Work& work, std::int64_t segment, std::int64_t segment_end, const AttentionSums& sums) const {
   const Block& b = work.block;
   const SequenceSlice& slice = *b.slice;
   clear(sums, b.entries());
   const std::int64_t lowest = visible(slice, b.row_begin).begin, highest = visible(slice, b.row_end - 1).end;
   const KvPlace place{slice.blocks, b.kv_head, lowest, std::int64_t{slice.first_position} + slice.row_count};
-  const std::int64_t end = std::min(highest, (segment + 1) * kKvSegment);
+  const std::int64_t end = std::min(highest, (segment + 1) * kKvSegment), last = std::min(highest, segment_end * kKvSegment);
   const auto step = word_ == KvWord::kBF16Pairs ? kernels_.bf16.step : word_ == KvWord::kF16 ? kernels_.step_f16 : kernels_.f32.step;
   KvTiles tiles;
   const auto tiles_at = [&](std::int64_t position) {
-    return static_cast<int>((std::min(end, position / kKvChunk * kKvChunk + kKvChunk) - position + kKvTile - 1) / kKvTile);
+    return static_cast<int>((std::min(last, position / kKvChunk * kKvChunk + kKvChunk) - position + kKvTile - 1) / kKvTile);
   };
   for (std::int64_t position = std::max(lowest / kKvTile * kKvTile, segment * kKvSegment); position < end;) {
     const int count = tiles_at(position);
     const std::int64_t next = position + count * kKvTile;
     work.reader.read(place, position, count, tiles);
-    if (next < end) work.reader.prefetch(place, next, tiles_at(next));
+    KvTiles ahead{};
+    if (next < last) work.reader.look_ahead(place, next, tiles_at(next), ahead);
     see(work, position, next);
     step({static_cast<int>(b.entries()), work.q, kernels::key_words(word_, layer_.key_dim), layer_.value_dim, count, tiles.keys,
-          tiles.values, work.begin, work.end, params_.softcap * kLog2E, sums});
+          tiles.values, ahead.keys, ahead.values, work.begin, work.end, params_.softcap * kLog2E, sums});
     position = next;
   }
 }
@@ -158,8 +162,7 @@ void Attention::finish_split(const Block& block, const AttentionSums& partials) 
   const std::int64_t entries = block.entries();
   const AttentionSums first = partials.from(block.partials);
   for (std::int64_t e = 0; e < entries; ++e) {
-    for (std::int64_t s = 1; s < block.segment_end - block.segment_begin; ++s)
-      kernels_.merge(first.from(e), first.from(s * entries + e), layer_.value_dim);
+    for (std::int64_t s = 1; s < block.segments(); ++s) kernels_.merge(first.from(e), first.from(s * entries + e), layer_.value_dim);
     finish(block, e, first);
   }
 }
@@ -169,15 +172,16 @@ void Attention::run(const Task& task, const AttentionSums& partials, Scratch& sc
   const std::int64_t entries = block.entries();
   Work work(*this, block, scratch);
   if (block.partials >= 0) {
-    attend_segment(work, task.segment, partials.from(block.partials + (task.segment - block.segment_begin) * entries));
-    const std::atomic_ref<std::int32_t> left(*block.segments_left);
+    for (std::int64_t s = task.segment_begin; s < task.segment_end; ++s)
+      attend_segment(work, s, task.segment_end, partials.from(block.partials + (s - block.segment_begin) * entries));
+    const std::atomic_ref<std::int32_t> left(*block.runs_left);
     if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) finish_split(block, partials);
     return;
   }
   const AttentionSums total = take_sums(entries, layer_.value_dim, scratch), part = take_sums(entries, layer_.value_dim, scratch);
-  attend_segment(work, block.segment_begin, total);
+  attend_segment(work, block.segment_begin, block.segment_end, total);
   for (std::int64_t s = block.segment_begin + 1; s < block.segment_end; ++s) {
-    attend_segment(work, s, part);
+    attend_segment(work, s, block.segment_end, part);
     for (std::int64_t e = 0; e < entries; ++e) kernels_.merge(total.from(e), part.from(e), layer_.value_dim);
   }
   for (std::int64_t e = 0; e < entries; ++e) finish(block, e, total);
@@ -195,7 +199,8 @@ void Attention::cut(std::span<const SequenceSlice> slices, Emit emit) const {
       const auto last = static_cast<std::int32_t>((visible(slice, row_end - 1).end + kKvSegment - 1) / kKvSegment);
       for (std::int32_t kv_head = 0; kv_head < layer_.kv_heads; ++kv_head) {
         for (std::int32_t h = 0; h < group; h += heads_per_task)
-          emit(Block{&slice, kv_head, kv_head * group + h, std::min(heads_per_task, group - h), row, row_end, first, last, -1, nullptr});
+          emit(Block{&slice, kv_head, kv_head * group + h, std::min(heads_per_task, group - h), row, row_end, first, last, last - first, -1,
+                     nullptr});
       }
     }
   }
@@ -220,10 +225,13 @@ void Attention::check(std::span<const SequenceSlice> slices) const {
   }
 }
 
-// What decides a split is how well threads can be kept busy: it does not change a result.
-bool worth_splitting(const Block& b, std::int64_t cost, std::int64_t most) {
-  const std::int64_t segments = b.segment_end - b.segment_begin;
-  return segments > 1 && cost > most && (b.row_end - b.row_begin == 1 || b.entries() * segments <= kSplitResults);
+// How many segments a task of the block takes when none should cost more than `most`. That decides how well threads are kept
+// busy, and does not change a result.
+std::int32_t segments_per_task(const Block& b, std::int64_t cost, std::int64_t most) {
+  const bool may_split = b.row_end - b.row_begin == 1 || b.entries() * b.segments() <= kSplitResults;
+  if (cost <= most || !may_split) return std::max(b.segments(), 1);
+  const std::int64_t tasks = std::min<std::int64_t>(b.segments(), cost / std::max<std::int64_t>(most, 1) + 1);
+  return static_cast<std::int32_t>((b.segments() + tasks - 1) / tasks);
 }
 
 }  // namespace
@@ -245,13 +253,13 @@ void CpuBackend::attention(ConstMatrix q, std::span<const SequenceSlice> slices,
   block_count = 0;
   attention.cut(slices, [&](const Block& b) {
     Block& block = blocks[block_count] = b;
-    const std::int32_t segments = b.segment_end - b.segment_begin;
-    if (worth_splitting(b, attention.cost(b), most)) {
+    block.run = segments_per_task(b, attention.cost(b), most);
+    if (block.runs() > 1) {
       block.partials = partials;
-      block.segments_left = &(left[block_count] = segments);
-      partials += b.entries() * segments;
+      block.runs_left = &(left[block_count] = block.runs());
+      partials += b.entries() * b.segments();
     }
-    task_count += block.partials >= 0 ? segments : 1;
+    task_count += block.runs();
     ++block_count;
   });
   auto* tasks = shared_.take<Task>(task_count);
@@ -259,8 +267,8 @@ void CpuBackend::attention(ConstMatrix q, std::span<const SequenceSlice> slices,
   // Later rows see more: the longest tasks go first, so that threads end together.
   for (std::int64_t i = block_count - 1; i >= 0; --i) {
     const Block& block = blocks[i];
-    for (std::int32_t s = block.segment_begin; s < (block.partials >= 0 ? block.segment_end : block.segment_begin + 1); ++s)
-      tasks[task_count++] = {&block, s};
+    for (std::int32_t s = block.segment_begin; s < block.segment_end; s += block.run)
+      tasks[task_count++] = {&block, s, std::min(s + block.run, block.segment_end)};
   }
   const AttentionSums shared = take_sums(partials, layer.value_dim, shared_);
   for_tasks(task_count, work / std::max<std::int64_t>(task_count, 1),

@@ -61,13 +61,13 @@ struct Exact {
   Floats magnitude;  // the same weighted mean, of the values' magnitudes
 };
 
-Exact exact_attention(const Shape& s, const Sequence& seq, bool bf16 = false) {
+Exact exact_attention(const Shape& s, const Sequence& seq, bool bf16, std::int64_t first_row = 0) {
   constexpr float kLog2E = 1.44269504f;
   const float capped = s.params.softcap > 0 ? s.params.softcap : 1, scale = s.params.scale / capped * (s.params.softcap > 0 ? 1 : kLog2E);
   const auto stored = [&](float x) { return static_cast<double>(bf16 ? rounded_as(DType::kBF16, x) : x); };
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   Exact exact;
-  for (std::int64_t r = 0; r < seq.rows; ++r) {
+  for (std::int64_t r = first_row; r < seq.rows; ++r) {
     const std::int64_t from = s.params.causal && s.params.window > 0 ? std::max<std::int64_t>(0, r - s.params.window + 1) : 0;
     const std::int64_t to = s.params.causal ? r + 1 : seq.rows;
     for (std::int64_t h = 0; h < s.heads; ++h) {
@@ -128,18 +128,19 @@ class Memory {
   std::int32_t free_;
 };
 
-// Runs the sequence in steps of `chunk` rows, the first of them of `first` rows if that is given.
-Floats run(Backend& backend, const Shape& s, const Sequence& seq, std::int32_t block_tokens, std::int64_t chunk, std::int64_t first = 0) {
+// Runs the sequence in steps of `chunk` rows. Of the first `stored` rows there is no result: they are only stored.
+Floats run(Backend& backend, const Shape& s, const Sequence& seq, std::int32_t block_tokens, std::int64_t chunk, std::int64_t stored = 0) {
   Memory memory(s, block_tokens, static_cast<std::int32_t>(seq.rows / block_tokens + 2));
   const auto blocks = memory.take(seq.rows);
-  Floats out(static_cast<std::size_t>(seq.rows * s.heads * s.value_dim));
+  const std::int64_t qc = s.heads * s.key_dim, oc = s.heads * s.value_dim;
+  Floats out(static_cast<std::size_t>((seq.rows - stored) * oc));
   const std::int64_t kc = s.kv_heads * s.key_dim, vc = s.shared_values ? 0 : s.kv_heads * s.value_dim;
   for (std::int64_t r = 0, n = 0; r < seq.rows; r += n) {
-    n = r == 0 && first > 0 ? first : std::min(chunk, seq.rows - r);
+    n = r < stored ? stored : std::min(chunk, seq.rows - r);
     const SequenceSlice slice{0, static_cast<std::int32_t>(n), static_cast<std::int32_t>(r), 0, blocks, {}};
     backend.store_kv({seq.k.data() + r * kc, n, kc}, {seq.v.data() + r * vc, n, vc}, {&slice, 1}, memory.layer);
-    backend.attention({seq.q.data() + r * s.heads * s.key_dim, n, s.heads * s.key_dim}, {&slice, 1}, memory.layer, s.params,
-                      {out.data() + r * s.heads * s.value_dim, n, s.heads * s.value_dim});
+    if (r >= stored)
+      backend.attention({seq.q.data() + r * qc, n, qc}, {&slice, 1}, memory.layer, s.params, {out.data() + (r - stored) * oc, n, oc});
   }
   return out;
 }
@@ -201,12 +202,37 @@ TEST_P(Attention, PagingChunksAndThreadsDoNotShow) {
 
 TEST_P(Attention, SegmentsOfLongContextsCombineInOrder) {
   if (!shape().params.causal) return;
-  const Sequence seq(shape(), 700, 3);
-  const Floats expected = run(*backend(2), shape(), seq, 32, 700);
-  expect_close(expected, exact_attention(shape(), seq, bf16()), bf16(), 2e-5f);
-  // The last rows alone or two by two, each over the whole cache.
-  EXPECT_TRUE(same_bits(run(*backend(3), shape(), seq, 32, 1, 696), expected));
-  EXPECT_TRUE(same_bits(run(*backend(2), shape(), seq, 32, 2, 690), expected));
+  const Sequence seq(shape(), 1100, 3);
+  const Floats expected = run(*backend(2), shape(), seq, 32, 200, 1060);
+  expect_close(expected, exact_attention(shape(), seq, bf16(), 1060), bf16(), 2e-5f);
+  // Rows alone, two by two and five by five, cut for other numbers of threads.
+  EXPECT_TRUE(same_bits(run(*backend(3), shape(), seq, 32, 1, 1060), expected));
+  EXPECT_TRUE(same_bits(run(*backend(16), shape(), seq, 48, 2, 1060), expected));
+  EXPECT_TRUE(same_bits(run(*backend(1), shape(), seq, 32, 5, 1060), expected));
+}
+
+// A window's blocks are given back once no row sees them: their entries of the table name no block.
+TEST_P(Attention, BlocksBeforeTheWindowMayBeGone) {
+  const Shape& s = shape();
+  if (s.params.window == 0) return;
+  const std::int64_t rows = 150, last = 5;
+  const Sequence seq(s, rows, 6);
+  const Floats expected = run(*backend(), s, seq, 16, rows, rows - last);
+  for (const std::int32_t block_tokens : {5, 16, 32}) {
+    Memory memory(s, block_tokens, static_cast<std::int32_t>(rows / block_tokens + 2));
+    auto blocks = memory.take(rows);
+    const std::int64_t kc = s.kv_heads * s.key_dim, vc = s.kv_heads * s.value_dim, qc = s.heads * s.key_dim, oc = s.heads * s.value_dim;
+    const SequenceSlice all{0, static_cast<std::int32_t>(rows), 0, 0, blocks, {}};
+    const auto cpu = backend(2);
+    cpu->store_kv({seq.k.data(), rows, kc}, {seq.v.data(), rows, vc}, {&all, 1}, memory.layer);
+    auto kept = blocks;
+    const std::int64_t lowest = rows - last - s.params.window + 1;
+    for (std::int64_t b = 0; (b + 1) * block_tokens <= lowest; ++b) kept[static_cast<std::size_t>(b)] = BlockId();
+    const SequenceSlice end{0, static_cast<std::int32_t>(last), static_cast<std::int32_t>(rows - last), 0, kept, {}};
+    Floats out(static_cast<std::size_t>(last * oc));
+    cpu->attention({seq.q.data() + (rows - last) * qc, last, qc}, {&end, 1}, memory.layer, s.params, {out.data(), last, oc});
+    EXPECT_TRUE(same_bits(out, expected)) << block_tokens;
+  }
 }
 
 TEST_P(Attention, NeighboursInTheBatchDoNotShow) {

@@ -106,15 +106,16 @@ const std::byte* KvReader::latent_values(const std::byte* keys, int count, int t
   return value_room(tile);
 }
 
-void KvReader::gather_tile(const KvPlace& place, std::int64_t position, int tile, KvTiles& out) {
+void KvReader::gather_tile(const KvPlace& place, std::int64_t position, int tile, KvTiles& tiles) {
   const TileKernels& kernels = word_ == KvWord::kBF16Pairs ? table_.attention.bf16 : table_.attention.f32;
   const std::int64_t first = std::max(position, place.begin), last = std::min(position + kKvTile, place.end);
   const auto gather = [&](auto start_of, std::int64_t dim) {
     std::fill_n(rows_, (first - position) * dim, 0.0f);
     for (std::int64_t p = first; p < last; ++p) {
       const std::int64_t block = place.blocks[static_cast<std::size_t>(p / layer_.block_tokens)].value, token = p % layer_.block_tokens;
-      table_.widen(layer_.type, start_of(layer_, block, place.head) + token * row_bytes(layer_.type, dim), dim,
-                   rows_ + (p - position) * dim);
+      const std::byte* row = start_of(layer_, block, place.head) + token * row_bytes(layer_.type, dim);
+      float* out = rows_ + (p - position) * dim;
+      layer_.type == DType::kQ8_0 ? table_.attention.q8_0_row(row, dim, out) : table_.widen(layer_.type, row, dim, out);
     }
   };
   const auto count = static_cast<int>(last - position);
@@ -122,21 +123,30 @@ void KvReader::gather_tile(const KvPlace& place, std::int64_t position, int tile
   kernels.pack_keys({rows_, layer_.key_dim, count, layer_.key_dim}, key_room(tile));
   if (layer_.values) gather(block_values, layer_.value_dim);
   kernels.pack_values({rows_, layer_.values ? layer_.value_dim : layer_.key_dim, count, layer_.value_dim}, value_room(tile));
-  out.keys[tile] = key_room(tile);
-  out.values[tile] = value_room(tile);
+  tiles.keys[tile] = key_room(tile);
+  tiles.values[tile] = value_room(tile);
 }
 
-void KvReader::prefetch(const KvPlace& place, std::int64_t position, int tiles) const {
+void KvReader::look_ahead(const KvPlace& place, std::int64_t position, int tiles, KvTiles& out) const {
   const auto ask = [](const std::byte* from, std::int64_t bytes) {
     for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at, 0, 2);
   };
+  out.keys[0] = out.values[0] = nullptr;
   if (!tiled_) return;
+  const bool in_place = stored_ == word_ && layer_.values;
   const std::int64_t key = row_bytes(layer_.type, layer_.key_dim), value = row_bytes(layer_.type, layer_.value_dim);
-  for (int t = 0; t < tiles; ++t, position += kKvTile) {
-    const std::int64_t block = place.blocks[static_cast<std::size_t>(position / layer_.block_tokens)].value;
-    const std::int64_t token = position % layer_.block_tokens;
-    ask(block_keys(layer_, block, place.head) + token * key, kKvTile * key);
-    if (layer_.values) ask(block_values(layer_, block, place.head) + token * value, kKvTile * value);
+  for (int t = 0; t < kTilesOfChunk; ++t) {
+    const std::int64_t at = position + std::min(t, tiles - 1) * kKvTile, token = at % layer_.block_tokens;
+    const std::int64_t block = place.blocks[static_cast<std::size_t>(at / layer_.block_tokens)].value;
+    const std::byte* keys = block_keys(layer_, block, place.head) + token * key;
+    const std::byte* values = layer_.values ? block_values(layer_, block, place.head) + token * value : nullptr;
+    if (in_place) {
+      out.keys[t] = keys;
+      out.values[t] = values;
+    } else if (t < tiles) {
+      ask(keys, kKvTile * key);
+      if (values) ask(values, kKvTile * value);
+    }
   }
 }
 

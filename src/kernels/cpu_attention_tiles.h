@@ -36,15 +36,16 @@ class KvReader {
   // Tiles from `position` (a multiple of kKvTile) on. Only positions [begin, end) of the sequence are there to be read; the
   // values of later ones come as zeros.
   void read(const KvPlace& place, std::int64_t position, int tiles, KvTiles& out);
-  // Asks for their memory ahead of time.
-  void prefetch(const KvPlace& place, std::int64_t position, int tiles) const;
+  // Where the tiles lie that will be read next, for a step to ask for; those of a shorter chunk are repeated. When tiles do not
+  // come as they lie, they are asked for at once, and `out` has nothing.
+  void look_ahead(const KvPlace& place, std::int64_t position, int tiles, KvTiles& out) const;
 
   // What the table's kernels for this layer are.
   static KvWord word(const KernelTable& table, const KvLayer& layer);
 
  private:
   void read_tile(const KvPlace& place, std::int64_t position, int tile, KvTiles& out);
-  void gather_tile(const KvPlace& place, std::int64_t position, int tile, KvTiles& out);
+  void gather_tile(const KvPlace& place, std::int64_t position, int tile, KvTiles& tiles);
   const std::byte* keys_of(const std::byte* stored, int tile);
   const std::byte* values_of(const std::byte* stored, int count, int tile);
   const std::byte* latent_values(const std::byte* keys, int count, int tile);

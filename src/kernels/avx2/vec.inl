@@ -37,6 +37,10 @@ inline __m256 bhalf8(const std::byte* p) {
 }
 inline V load_f16(const std::byte* p) { return {half8(p), half8(p + 16)}; }
 inline V load_bf16(const std::byte* p) { return {bhalf8(p), bhalf8(p + 16)}; }
+inline __m256 byte8(const std::byte* p) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+}
+inline V load_i8(const std::byte* p) { return {byte8(p), byte8(p + 8)}; }
 inline void store_f16(std::byte* p, V v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v.a, _MM_FROUND_TO_NEAREST_INT));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 16), _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT));

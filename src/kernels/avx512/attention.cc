@@ -26,6 +26,7 @@ void add_attention(KernelTable& table) {
                      .bf16 = {},
                      .step_f16 = attention_step<HalfWords>,
                      .key_rows = key_rows,
+                     .q8_0_row = q8_0_row,
                      .split_pairs = split_pairs,
                      .merge = merge,
                      .finish = finish};

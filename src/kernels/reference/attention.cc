@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/reference/dequantize.h"
 #include "kernels/reference/half.h"
 #include "kernels/reference/kernels.h"
 
@@ -165,6 +166,7 @@ const AttentionKernels& attention() {
       .bf16 = {attention_step<KvWord::kBF16Pairs>, pack_query_pairs, pack_keys_pairs, pack_values_pairs},
       .step_f16 = attention_step<KvWord::kF16>,
       .key_rows = key_rows,
+      .q8_0_row = [](const std::byte* row, std::int64_t dim, float* out) { dequantize_row(DType::kQ8_0, row, dim, out); },
       .split_pairs = split_pairs,
       .merge = merge,
       .finish = finish};

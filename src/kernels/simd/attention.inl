@@ -6,8 +6,10 @@
 
 constexpr float kNothing = -__builtin_inff();
 
+inline void ask(const std::byte* p) { __builtin_prefetch(p, 0, 2); }  // into the second-level cache
+
 // out[e][t · 16 …] = scores of kEntries entries at kTiles tiles of positions.
-template <class Words, int kEntries, int kTiles>
+template <class Words, int kEntries, int kTiles, bool kAhead>
 inline void score_tiles(const AttentionStep& s, const float* q, int tile, float* out) {
   V acc[kEntries][kTiles];
   const std::byte* keys[kTiles];
@@ -20,7 +22,10 @@ inline void score_tiles(const AttentionStep& s, const float* q, int tile, float*
   for (std::int64_t w = 0; w < s.key_words; ++w) {
     typename Words::Lanes key[kTiles];
     WEIR_UNROLL
-    for (int t = 0; t < kTiles; ++t) key[t] = Words::lanes(keys[t] + w * kKvTile * Words::kBytes);
+    for (int t = 0; t < kTiles; ++t) {
+      key[t] = Words::lanes(keys[t] + w * kKvTile * Words::kBytes);
+      if (kAhead) ask(s.next_keys[tile + t] + w * kKvTile * Words::kBytes);
+    }
     WEIR_UNROLL
     for (int e = 0; e < kEntries; ++e) {
       const auto x = Words::spread(q + e * s.key_words + w);
@@ -33,11 +38,11 @@ inline void score_tiles(const AttentionStep& s, const float* q, int tile, float*
   for (int t = 0; t < kTiles; ++t) store(out + e * kKvChunk + (tile + t) * kKvTile, acc[e][t]);
 }
 
-template <class Words, int kEntries>
+template <class Words, int kEntries, bool kAhead>
 inline void score_block(const AttentionStep& s, const float* q, float* out) {
   int tile = 0;
-  for (; tile + kScoreTiles <= s.tiles; tile += kScoreTiles) score_tiles<Words, kEntries, kScoreTiles>(s, q, tile, out);
-  for (; tile < s.tiles; ++tile) score_tiles<Words, kEntries, 1>(s, q, tile, out);
+  for (; tile + kScoreTiles <= s.tiles; tile += kScoreTiles) score_tiles<Words, kEntries, kScoreTiles, kAhead>(s, q, tile, out);
+  for (; tile < s.tiles; ++tile) score_tiles<Words, kEntries, 1, kAhead>(s, q, tile, out);
 }
 
 // Scores of one entry as the softmax sees them: capped, and nothing where the entry may not look.
@@ -58,27 +63,24 @@ inline void rescale(const AttentionSums& sums, float factor, std::int64_t dim) {
   for (std::int64_t d = 0; d < dim; d += kKvTile) store(sums.acc + d, load(sums.acc + d) * f);
 }
 
-// Scores to weights relative to the entry's maximum.
-template <class Words>
-inline void softmax_entry(const AttentionStep& s, int entry, float* scores, typename Words::Weight* weights) {
-  const AttentionSums sums = s.sums.from(entry);
-  if (s.begin[entry] >= s.end[entry]) {
-    for (int t = 0; t < s.tiles; t += 2) Words::put_weights(weights + t * kKvTile, zero(), zero());
-    return;
-  }
-  if (s.softcap > 0 || s.begin[entry] > 0 || s.end[entry] < s.tiles * kKvTile) mask_scores(s, entry, scores);
+// Scores of kTiles (0: `some`) tiles to weights relative to the entry's maximum.
+template <class Words, int kTiles>
+inline void softmax_entry(const AttentionSums& sums, int some, std::int64_t dim, const float* scores, typename Words::Weight* weights) {
+  const int tiles = kTiles > 0 ? kTiles : some;
   V most = load(scores);
-  for (int t = 1; t < s.tiles; ++t) most = max(most, load(scores + t * kKvTile));
-  if (any_less(set1(*sums.max + kMaxSlack), most)) {
+  WEIR_UNROLL
+  for (int t = 1; t < tiles; ++t) most = max(most, load(scores + t * kKvTile));
+  if (any_less(set1(*sums.max + kMaxSlack), most)) [[unlikely]] {
     const float before = *sums.max;
     *sums.max = largest(most);
-    rescale(sums, first_lane(exp2_exact(set1(before - *sums.max))), s.value_dim);
+    rescale(sums, first_lane(exp2_exact(set1(before - *sums.max))), dim);
   }
   const V level = set1(*sums.max);
   V total = load(sums.weights);
-  for (int t = 0; t < s.tiles; t += 2) {
+  WEIR_UNROLL
+  for (int t = 0; t < tiles; t += 2) {
     const V low = Words::weight_of(load(scores + t * kKvTile) - level);
-    const V high = t + 1 < s.tiles ? Words::weight_of(load(scores + (t + 1) * kKvTile) - level) : zero();
+    const V high = t + 1 < tiles ? Words::weight_of(load(scores + (t + 1) * kKvTile) - level) : zero();
     total = total + low;
     total = total + high;
     Words::put_weights(weights + t * kKvTile, low, high);
@@ -86,8 +88,19 @@ inline void softmax_entry(const AttentionStep& s, int entry, float* scores, type
   store(sums.weights, total);
 }
 
+template <class Words>
+inline void softmax(const AttentionStep& s, int entry, float* scores, typename Words::Weight* weights) {
+  if (s.begin[entry] >= s.end[entry]) {
+    for (int t = 0; t < s.tiles; t += 2) Words::put_weights(weights + t * kKvTile, zero(), zero());
+    return;
+  }
+  if (s.softcap > 0 || s.begin[entry] > 0 || s.end[entry] < s.tiles * kKvTile) mask_scores(s, entry, scores);
+  if (s.tiles == kTilesOfChunk) return softmax_entry<Words, kTilesOfChunk>(s.sums.from(entry), 0, s.value_dim, scores, weights);
+  softmax_entry<Words, 0>(s.sums.from(entry), s.tiles, s.value_dim, scores, weights);
+}
+
 // acc[e][d …] += weights · values for kEntries entries and kParts registers of dimensions, of which the last has `count`.
-template <class Words, int kEntries, int kParts>
+template <class Words, int kEntries, int kParts, bool kAhead>
 inline void weigh_parts(const AttentionStep& s, const typename Words::Weight* weights, const AttentionSums& sums, std::int64_t d,
                         std::int64_t count) {
   V acc[kEntries][kParts];
@@ -96,12 +109,16 @@ inline void weigh_parts(const AttentionStep& s, const typename Words::Weight* we
   for (int p = 0; p < kParts; ++p) acc[e][p] = load(sums.acc + e * sums.acc_stride + d + p * 16);
   for (int t = 0; t < s.tiles; ++t) {
     const std::byte* value = s.values[t] + d * Words::kBytes;
+    const std::byte* next = kAhead ? s.next_values[t] + d * Words::kBytes : nullptr;
     const typename Words::Weight* weight = weights + t * kKvTile;
     for (int w = 0; w < Words::kValueRows; ++w, value += s.value_dim * Words::kBytes) {
       typename Words::Lanes x[kParts];
       WEIR_UNROLL
-      for (int p = 0; p < kParts; ++p)
-        x[p] = p + 1 < kParts ? Words::lanes(value + p * 16 * Words::kBytes) : Words::some_lanes(value + p * 16 * Words::kBytes, count);
+      for (int p = 0; p < kParts; ++p) {
+        const std::byte* part = value + p * 16 * Words::kBytes;
+        x[p] = p + 1 < kParts ? Words::lanes(part) : Words::some_lanes(part, count);
+        if (kAhead) ask(next + (w * s.value_dim + p * 16) * Words::kBytes);
+      }
       WEIR_UNROLL
       for (int e = 0; e < kEntries; ++e) {
         const auto y = Words::spread_weight(weight + e * kKvChunk, w);
@@ -115,30 +132,34 @@ inline void weigh_parts(const AttentionStep& s, const typename Words::Weight* we
   for (int p = 0; p < kParts; ++p) store(sums.acc + e * sums.acc_stride + d + p * 16, acc[e][p]);
 }
 
-template <class Words, int kEntries>
+template <class Words, int kEntries, bool kAhead>
 inline void weigh_block(const AttentionStep& s, const typename Words::Weight* weights, const AttentionSums& sums) {
   constexpr int kWidth = 16 * kValueParts;
   std::int64_t d = 0;
-  for (; d + kWidth <= s.value_dim; d += kWidth) weigh_parts<Words, kEntries, kValueParts>(s, weights, sums, d, 16);
-  for (; d < s.value_dim; d += 16) weigh_parts<Words, kEntries, 1>(s, weights, sums, d, s.value_dim - d < 16 ? s.value_dim - d : 16);
+  for (; d + kWidth <= s.value_dim; d += kWidth) weigh_parts<Words, kEntries, kValueParts, kAhead>(s, weights, sums, d, 16);
+  for (; d < s.value_dim; d += 16)
+    weigh_parts<Words, kEntries, 1, kAhead>(s, weights, sums, d, s.value_dim - d < 16 ? s.value_dim - d : 16);
 }
 
-template <class Words, int kEntries>
+template <class Words, int kEntries, bool kAhead>
 inline void attend_block(const AttentionStep& s, int entry) {
   alignas(64) float scores[kEntries * kKvChunk];
   alignas(64) typename Words::Weight weights[kEntries * kKvChunk];
-  score_block<Words, kEntries>(s, s.q + entry * s.key_words, scores);
-  for (int e = 0; e < kEntries; ++e) softmax_entry<Words>(s, entry + e, scores + e * kKvChunk, weights + e * kKvChunk);
-  weigh_block<Words, kEntries>(s, weights, s.sums.from(entry));
+  score_block<Words, kEntries, kAhead>(s, s.q + entry * s.key_words, scores);
+  for (int e = 0; e < kEntries; ++e) softmax<Words>(s, entry + e, scores + e * kKvChunk, weights + e * kKvChunk);
+  weigh_block<Words, kEntries, kAhead>(s, weights, s.sums.from(entry));
+}
+
+// As many entries as fill a block, else two or one. Returns how many.
+template <class Words, bool kAhead>
+inline int attend_some(const AttentionStep& s, int entry) {
+  if (entry + kBlockEntries <= s.entries) return attend_block<Words, kBlockEntries, kAhead>(s, entry), kBlockEntries;
+  if (entry + 2 <= s.entries) return attend_block<Words, 2, kAhead>(s, entry), 2;
+  return attend_block<Words, 1, kAhead>(s, entry), 1;
 }
 
 template <class Words>
 inline void attention_step(const AttentionStep& s) {
-  int entry = 0;
-  for (; entry + kBlockEntries <= s.entries; entry += kBlockEntries) attend_block<Words, kBlockEntries>(s, entry);
-  if (kBlockEntries > 2 && entry + 2 <= s.entries) {
-    attend_block<Words, 2>(s, entry);
-    entry += 2;
-  }
-  for (; entry < s.entries; ++entry) attend_block<Words, 1>(s, entry);
+  int entry = s.next_keys[0] ? attend_some<Words, true>(s, 0) : 0;
+  while (entry < s.entries) entry += attend_some<Words, false>(s, entry);
 }

@@ -78,6 +78,14 @@ inline void pack_values(const TileRows& t, std::byte* tile) {
   }
 }
 
+inline void q8_0_row(const std::byte* row, std::int64_t dim, float* out) {
+  for (std::int64_t d = 0; d < dim; d += 32, row += 34) {
+    const V scale = set1(first_lane(load_f16(row)));
+    store(out + d, load_i8(row + 2) * scale);
+    store(out + d + 16, load_i8(row + 18) * scale);
+  }
+}
+
 inline void split_pairs(const std::byte* words, std::int64_t rows, std::int64_t n, float* out) {
   for (std::int64_t r = 0; r < rows; ++r, words += 4 * n, out += 2 * n) {
     for (std::int64_t i = 0; i < n; i += 16) {
