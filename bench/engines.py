@@ -9,6 +9,7 @@ import ctypes
 import json
 import os
 import pathlib
+import resource
 import select
 import shlex
 import signal
@@ -22,6 +23,35 @@ PROMPT_TEXT = "one two three four five six seven eight nine ten eleven twelve th
 
 class Unavailable(Exception):
     """This engine cannot do this measure; the text says why."""
+
+
+class Disturbance:
+    """What other processes took of the processors while one figure was measured, 0 to 1: a figure with much of it is to be doubted."""
+
+    TICK = os.sysconf("SC_CLK_TCK")
+
+    def __init__(self, worker_pid=None):
+        self.worker_pid = worker_pid
+        self.begin = (self.busy(), self.own(), time.monotonic())
+
+    def busy(self):
+        fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+        user, nice, system, _, _, irq, softirq = fields[:7]
+        return (user + nice + system + irq + softirq) / self.TICK
+
+    def own(self):
+        usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        seconds = sum(u.ru_utime + u.ru_stime for u in usage)
+        for pid in [self.worker_pid, *children(self.worker_pid)] if self.worker_pid else []:
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            seconds += (int(fields[11]) + int(fields[12])) / self.TICK
+        return seconds
+
+    def share(self):
+        busy, own, begin = self.begin
+        seconds = time.monotonic() - begin
+        others = (self.busy() - busy) - (self.own() - own)
+        return min(max(others / (seconds * os.cpu_count()), 0.0), 1.0) if seconds > 0 else 0.0
 
 
 class Runner:
@@ -61,6 +91,7 @@ class Runner:
 
 class Weir:
     name = "weir"
+    worker = None
 
     def __init__(self, program, threads, runner):
         self.program, self.threads, self.runner, self.details = program, threads, runner, {}
@@ -92,6 +123,7 @@ class LlamaCpp:
     """Flash attention is off for several streams and at depth: on CPUs that is llama.cpp's faster setting there."""
 
     name = "llama.cpp"
+    worker = None
 
     def __init__(self, folder, threads, runner):
         self.bin, self.threads, self.runner, self.commit = pathlib.Path(folder) / "bin", threads, runner, "?"
@@ -147,7 +179,7 @@ def end_with_parent():
 
 
 class Worker:
-    """A process that takes lines of JSON {"batch", "prompt", "generate"} and answers with {"prefill_s", "decode_s"}."""
+    """A process that takes lines of JSON {"batch", "prompt", "generate", "warm_up"} and answers with {"prefill_s", "decode_s"}."""
 
     def __init__(self, engine, runner, command, environment, log):
         runner.note(engine, "worker", command)
@@ -244,9 +276,8 @@ class WorkerEngine:
         worker = Worker(self.name, self.runner, [self.python, HERE / self.script, *self.arguments(model)], self.environment(), log)
         try:
             self.details = worker.answer().get("version", "?")
-            worker.ask({"batch": 1, "prompt": 16, "generate": 1})
+            worker.ask({"batch": 1, "prompt": 16, "generate": 1, "warm_up": False})
             self.cold = {"first_token": time.monotonic() - worker.start, "resident": worker.resident() / 1e6}
-            worker.ask({"batch": 1, "prompt": 64, "generate": 8})  # one-time costs
         except Unavailable:
             worker.close()
             raise
@@ -258,7 +289,8 @@ class WorkerEngine:
             return dict(self.cold)
         if m.depth and m.kind == "prefill":
             raise Unavailable("a prompt at a depth cannot be timed alone")
-        reply = self.worker.ask({"batch": m.batch, "prompt": m.depth + (m.prompt if not m.depth else 0), "generate": m.generate})
+        prompt = m.depth or m.prompt
+        reply = self.worker.ask({"batch": m.batch, "prompt": prompt, "generate": m.generate, "warm_up": True})
         if m.kind == "prefill":
             return {m.key: m.batch * m.prompt / reply["prefill_s"]}
         return {m.key: m.batch * m.generate / reply["decode_s"]}

@@ -42,6 +42,7 @@ class Sample:
     round: int
     value: float
     share: float | None = None  # of the machine's limit in that run
+    others: float = 0.0  # of the processors, taken by other processes meanwhile
 
 
 def order_of_round(engines, round_number):

@@ -147,6 +147,17 @@ class Whole(unittest.TestCase):
             fake.open("m")
 
 
+class Quietness(unittest.TestCase):
+    def test_own_work_is_not_counted_as_others(self):
+        disturbance = engines.Disturbance()
+        self.assertGreaterEqual(disturbance.busy(), disturbance.own())
+        own = disturbance.own()
+        sum(range(2_000_000))
+        self.assertGreater(disturbance.own(), own)
+        self.assertTrue(0.0 <= disturbance.share() <= 1.0)
+        self.assertEqual(compare_peers.quiet([sample("decode", "A", 1)]), "0 % (at most 0 %)")
+
+
 class Shapes(unittest.TestCase):
     def test_a_config_has_the_files_shape(self):
         meta = {"llama.attention.head_count": 32, "llama.attention.head_count_kv": 8, "llama.embedding_length": 2048,
