@@ -87,7 +87,7 @@ Result<Extras> read_extras(const Source& source) {
 
 Result<std::unique_ptr<model::Model>> make_model(const Source& source, const std::filesystem::path& path,
                                                  std::shared_ptr<kernels::Backend> backend) {
-  auto parts = source.folder ? model::load_folder(*source.folder) : model::load_gguf(*source.gguf);
+  auto parts = source.folder ? model::load_folder(*source.folder, model::Deferral::kUntilPacked) : model::load_gguf(*source.gguf);
   if (!parts) return std::unexpected(std::move(parts).error().with_context(path.string()));
   return std::make_unique<model::Model>(std::move(parts->traits), std::move(parts->weights), std::move(backend));
 }

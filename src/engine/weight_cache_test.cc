@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -11,6 +12,8 @@
 #include "base/testing.h"
 #include "engine/loaded_model.h"
 #include "engine/runner.h"
+#include "formats/hf_folder.h"
+#include "model/load.h"
 
 namespace weir::engine {
 namespace {
@@ -20,9 +23,8 @@ std::unique_ptr<model::Model> load(const std::filesystem::path& path = testing::
   return model::Model::load(path, std::move(backend.value())).value();
 }
 
-std::vector<float> logits(model::Model& model) {
+std::vector<float> logits(model::Model& model, const std::vector<TokenId>& tokens = {1, 9690, 198, 2683, 359, 253, 5356, 5646}) {
   Runner runner(model, {.max_tokens = 64});
-  const std::vector<TokenId> tokens{1, 9690, 198, 2683, 359, 253, 5356, 5646};
   const SeqId sequence = runner.open().value();
   const Piece pieces[] = {{sequence, tokens, Outputs::kAll}};
   const kernels::Matrix rows = runner.step(pieces).value();
@@ -63,7 +65,7 @@ TEST(WeightCache, ADamagedFileIsPackedAgain) {
   EXPECT_TRUE(attach_packed_weights(*first, options).made);
   const std::vector<float> wanted = logits(*first);
   first.reset();  // ends when its weights are kept
-  std::fstream file(std::filesystem::cache_file_in(options.folder), std::ios::in | std::ios::out);
+  std::fstream file(cache_file_in(options.folder), std::ios::in | std::ios::out);
   file.seekp(50 << 20);
   file.put('?').put('!');
   file.close();
@@ -90,6 +92,34 @@ TEST(WeightCache, ACopyOfTheModelFindsWhatWasPackedAndAChangedOneDoesNot) {
   file.put('?').put('!');
   file.close();
   EXPECT_TRUE(attach_packed_weights(*load(copy), options).made);
+}
+
+TEST(WeightCache, ExpertsInAnotherOrderThanTheFilesAreMadeOnlyForPacking) {
+  const auto folder = formats::HfFolder::open(testing::data_path("arch/gpt_oss_mxfp4")).value();
+  const auto load_experts = [&](model::Deferral deferral) {
+    auto parts = model::load_folder(folder, deferral).value();
+    auto backend = kernels::make_cpu_backend({.threads = 2, .activations = kernels::Activations::kInt8, .isa = ""});
+    return std::make_unique<model::Model>(std::move(parts.traits), std::move(parts.weights), std::move(backend.value()));
+  };
+  const std::vector<TokenId> tokens{1, 5, 9, 20, 3, 17};
+  const std::vector<float> wanted = logits(*load_experts(model::Deferral::kNone), tokens);
+  const testing::TemporaryFolder cache;
+  const std::pair<HugePages, bool> starts[] = {{HugePages::kOff, true}, {HugePages::kOff, false}, {HugePages::kOn, false}};
+  for (const auto& [huge_pages, made] : starts) {
+    const auto model = load_experts(model::Deferral::kUntilPacked);
+    const std::byte* const gates = model->weights().layers[0].experts.experts[1].gate.weight->view.bytes.data();
+    EXPECT_FALSE(model->weights().deferred.empty());
+    const auto report = attach_packed_weights(*model, {.huge_pages = huge_pages, .folder = cache.path(), .least_bytes = 0});
+    EXPECT_EQ(report.made, made) << report.note;
+    EXPECT_TRUE(model->weights().deferred.empty());
+    EXPECT_EQ(logits(*model, tokens), wanted);
+    if (!made) {
+      EXPECT_TRUE(std::all_of(gates, gates + 64, [](std::byte b) { return b == std::byte{0}; }));  // never made
+    }
+  }
+  const auto unpacked = load_experts(model::Deferral::kUntilPacked);
+  attach_packed_weights(*unpacked, {.enabled = false, .huge_pages = HugePages::kOff, .least_bytes = 0});
+  EXPECT_EQ(logits(*unpacked, tokens), wanted);
 }
 
 TEST(WeightCache, WithoutAPlaceTheModelWorksFromItsFileOrPacksAtEachStart) {

@@ -98,7 +98,7 @@ Result<ModelParts> load_gguf(const formats::GgufFile& file) {
   return carry_out(*family, family->architecture, config, file.index());
 }
 
-Result<ModelParts> load_folder(const formats::HfFolder& folder) {
+Result<ModelParts> load_folder(const formats::HfFolder& folder, Deferral deferral) {
   WEIR_ASSIGN(json::Object values, text_config(folder.config));
   WEIR_TRY(check_quantization(values));
   WEIR_ASSIGN(const std::string type, json::get_string(values, "model_type"));
@@ -108,6 +108,7 @@ Result<ModelParts> load_folder(const formats::HfFolder& folder) {
   Config config(std::move(values), defaults.get_object());
   WEIR_ASSIGN(ModelParts parts, carry_out(*family, family->type, config, folder.index));
   WEIR_TRY(read_pooling(folder.path, parts.traits));
+  if (deferral == Deferral::kNone) make_deferred(parts.weights);
   return parts;
 }
 

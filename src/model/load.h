@@ -25,7 +25,9 @@ struct ModelParts {
 Result<ModelParts> load_parts(const std::filesystem::path& path);
 
 // The same from what is already open. The weights keep its mapped files; bytes that were parsed in place must outlive them.
+// kUntilPacked leaves Weights::deferred to attach_packed_weights(), which must follow before a forward pass.
+enum class Deferral { kNone, kUntilPacked };
 Result<ModelParts> load_gguf(const formats::GgufFile& file);
-Result<ModelParts> load_folder(const formats::HfFolder& folder);
+Result<ModelParts> load_folder(const formats::HfFolder& folder, Deferral deferral = Deferral::kNone);
 
 }  // namespace weir::model

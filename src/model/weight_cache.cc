@@ -28,10 +28,10 @@
 namespace weir::model {
 namespace {
 
-constexpr std::uint64_t kAlignment = 4096;      // of a weight in the cache, so that its pages can be given back
-constexpr std::int64_t kSliceBytes = 8 << 20;   // of a weight that is packed at a time
-constexpr int kCopyThreads = 16;                // more gain nothing: memory is the limit
-constexpr std::uint64_t kWorthAFile = 4 << 20;  // smaller models gain nothing that anybody would see
+constexpr std::uint64_t kAlignment = 4096;         // of a weight in the cache, so that its pages can be given back
+constexpr std::int64_t kSliceBytes = 8 << 20;      // of a weight that is packed at a time
+constexpr std::uint64_t kReleaseAfter = 64 << 20;  // of deferred bytes
+constexpr int kCopyThreads = 16;                   // more gain nothing: memory is the limit
 
 // Calls f for the matrix of every linear layer.
 template <class F>
@@ -115,29 +115,86 @@ kernels::Weight slice_of(const kernels::Weight& weight, std::int64_t begin, std:
   return slice;
 }
 
-// A slice at a time, so that little of the model file is resident beside what was made of it.
-void pack_place(const Place& place, const Weights& weights, kernels::Backend& backend, Target target, std::span<std::byte> out) {
-  const kernels::Weight& weight = *place.weight;
-  const std::int64_t rows = weight.view.rows();
-  const bool whole = weight.layout != kernels::WeightLayout::kOutIn;
-  const std::int64_t step =
-      whole ? rows : std::max<std::int64_t>(kSliceBytes / weight.view.bytes_per_row() / kernels::kPackRows, 1) * kernels::kPackRows;
-  std::uint64_t at = 0;
-  for (std::int64_t begin = 0; begin < rows; begin += step) {
-    const kernels::Weight slice = slice_of(weight, begin, std::min(step, rows - begin));
-    const auto part = out.subspan(at, static_cast<std::uint64_t>(backend.packed_bytes(slice)));
-    backend.pack(slice, part);
-    if (target == Target::kMappedFile) ::madvise(part.data(), part.size(), MADV_DONTNEED);
-    std::uint64_t offset = 0;
-    if (const MappedFile* file = file_of(weights, slice, offset)) file->release(offset, slice.view.bytes.size());
-    at += part.size();
-  }
-  WEIR_CHECK(at == out.size(), "{} bytes packed of {}", at, out.size());
+using DeferredByStart = std::map<const std::byte*, const DeferredBytes*>;
+
+DeferredByStart deferred_by_start(const Weights& weights) {
+  DeferredByStart found;
+  for (const DeferredBytes& deferred : weights.deferred) found.emplace(deferred.bytes.data(), &deferred);
+  return found;
 }
 
+// Packs the weights of a plan one after the other.
+class Packer {
+ public:
+  Packer(const Weights& weights, kernels::Backend& backend, ThreadPool& pool, Target target)
+      : weights_(weights), backend_(backend), pool_(pool), target_(target), deferred_(deferred_by_start(weights)) {}
+
+  // A slice at a time, so that little of the model file is resident beside what was made of it.
+  void pack(const Place& place, std::span<std::byte> out) {
+    const kernels::Weight& weight = *place.weight;
+    const std::int64_t rows = weight.view.rows();
+    const bool whole = weight.layout != kernels::WeightLayout::kOutIn;
+    const std::int64_t step =
+        whole ? rows : std::max<std::int64_t>(kSliceBytes / weight.view.bytes_per_row() / kernels::kPackRows, 1) * kernels::kPackRows;
+    const auto deferred = deferred_.find(weight.view.bytes.data());
+    std::uint64_t at = 0;
+    for (std::int64_t begin = 0; begin < rows; begin += step) {
+      const kernels::Weight slice = slice_of(weight, begin, std::min(step, rows - begin));
+      if (deferred != deferred_.end()) make(*deferred->second, begin, slice.view);
+      const auto part = out.subspan(at, static_cast<std::uint64_t>(backend_.packed_bytes(slice)));
+      backend_.pack(slice, part);
+      if (target_ == Target::kMappedFile) give_back(part);
+      release(slice);
+      at += part.size();
+    }
+    WEIR_CHECK(at == out.size(), "{} bytes packed of {}", at, out.size());
+    if (deferred != deferred_.end()) finish(*deferred->second);
+  }
+
+ private:
+  void make(const DeferredBytes& deferred, std::int64_t begin, const TensorView& view) const {
+    constexpr std::int64_t kRows = 16;
+    std::byte* const to = deferred.bytes.data() + begin * view.bytes_per_row();
+    pool_.parallel_for(view.rows(), kRows, [&](std::int64_t first, std::int64_t last) {
+      deferred.make(begin + first, last - first, to + first * view.bytes_per_row());
+    });
+  }
+
+  // What was made, and now and then all of the files that it was made of.
+  void finish(const DeferredBytes& deferred) {
+    give_back(deferred.bytes);
+    made_ += deferred.bytes.size();
+    if (made_ < kReleaseAfter) return;
+    for (const auto& file : weights_.files) file->release(0, file->bytes().size());
+    made_ = 0;
+  }
+
+  void release(const kernels::Weight& weight) const {
+    std::uint64_t offset = 0;
+    if (const MappedFile* file = file_of(weights_, weight, offset)) file->release(offset, weight.view.bytes.size());
+  }
+
+  // Whole pages within these bytes.
+  static void give_back(std::span<std::byte> bytes) {
+    constexpr std::uintptr_t kPage = 4096;
+    const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + kPage - 1) / kPage * kPage;
+    const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / kPage * kPage;
+    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
+
+  const Weights& weights_;
+  kernels::Backend& backend_;
+  ThreadPool& pool_;
+  const Target target_;
+  const DeferredByStart deferred_;
+  std::uint64_t made_ = 0;
+};
+
 // kCorrupt when a file was changed while it was read: what was made of it must not be kept.
-Status pack_all(const Plan& plan, const Weights& weights, kernels::Backend& backend, Target target, std::span<std::byte> out) {
-  for (const Place& place : plan.places) pack_place(place, weights, backend, target, out.subspan(place.offset, place.bytes));
+Status pack_all(const Plan& plan, const Weights& weights, kernels::Backend& backend, ThreadPool& pool, Target target,
+                std::span<std::byte> out) {
+  Packer packer(weights, backend, pool, target);
+  for (const Place& place : plan.places) packer.pack(place, out.subspan(place.offset, place.bytes));
   for (const auto& file : weights.files)
     if (!file->unchanged()) return fail(ErrorCode::kCorrupt, "{} was changed while it was packed", file->path().string());
   return {};
@@ -160,7 +217,7 @@ struct Cache {
   std::string key;
 };
 
-std::optional<Cache> find_cache(const Model& model, const Plan& plan, const std::string& layout, const WeightCacheOptions& options,
+std::optional<Cache> find_cache(const Weights& weights, const Plan& plan, const std::string& layout, const WeightCacheOptions& options,
                                 ThreadPool& pool, WeightCacheReport& report) {
   if (!options.enabled) return std::nullopt;
   const auto folder = options.folder.empty() ? cache_folder("weights") : options.folder;
@@ -168,7 +225,7 @@ std::optional<Cache> find_cache(const Model& model, const Plan& plan, const std:
     report.note = "the weight cache is off: there is no home folder";
     return std::nullopt;
   }
-  auto key = key_of(model.weights(), plan, layout, DigestIndex(folder / "digests"), pool);
+  auto key = key_of(weights, plan, layout, DigestIndex(folder / "digests"), pool);
   if (key) return Cache{{.folder = folder, .limit_bytes = options.limit_bytes}, std::move(*key)};
   report.note = fmt::format("the weight cache is off: {}", key.error().message);
   return std::nullopt;
@@ -238,30 +295,46 @@ Packed into_file(const Cache& cache, std::uint64_t bytes, const CacheFile::Fill&
   return {};
 }
 
-}  // namespace
-
-WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& options) {
-  WeightCacheReport report;
-  const TimePoint start = steady_clock().now();
-  const Plan plan = make_plan(model.weights_, *model.backend_);
-  if (plan.total < kWorthAFile) return report;
+// The packed weights from the cache, or made now.
+Packed bring_in(const Weights& weights, kernels::Backend& backend, const Plan& plan, const WeightCacheOptions& options,
+                WeightCacheReport& report) {
   ThreadPool pool(std::min(usable_processors(), kCopyThreads));
-  const auto cache = find_cache(model, plan, model.backend_->packed_layout(), options, pool, report);
+  const auto cache = find_cache(weights, plan, backend.packed_layout(), options, pool, report);
   const HugeMemory memory = memory_for(plan, options);
   const auto pack_to = [&](Target target) {
-    return [&, target](std::span<std::byte> out) { return pack_all(plan, model.weights_, *model.backend_, target, out); };
+    return [&, target](std::span<std::byte> out) { return pack_all(plan, weights, backend, pool, target, out); };
   };
-  Packed packed;
-  if (memory) {
-    packed = into_memory(memory, cache, pack_to(Target::kMemory), pool, report);
-  } else if (cache) {
-    packed = into_file(*cache, plan.total, pack_to(Target::kMappedFile), pool, report);
+  if (memory) return into_memory(memory, cache, pack_to(Target::kMemory), pool, report);
+  if (cache) return into_file(*cache, plan.total, pack_to(Target::kMappedFile), pool, report);
+  return {};
+}
+
+}  // namespace
+
+void make_deferred(Weights& weights) {
+  DeferredByStart deferred = deferred_by_start(weights);
+  for_each_matrix(weights, [&](const kernels::Weight& weight) {
+    const auto found = weight.packed ? deferred.end() : deferred.find(weight.view.bytes.data());
+    if (found == deferred.end()) return;
+    found->second->make(0, found->second->rows, found->second->bytes.data());
+    deferred.erase(found);
+  });
+  weights.deferred.clear();
+}
+
+WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& options) {
+  const Plan plan = make_plan(model.weights_, *model.backend_);
+  WeightCacheReport report;
+  const TimePoint start = steady_clock().now();
+  const Packed packed =
+      plan.total == 0 || plan.total < options.least_bytes ? Packed() : bring_in(model.weights_, *model.backend_, plan, options, report);
+  if (packed.owner) {
+    for (const auto* list : {&plan.places, &plan.shared})
+      for (const Place& place : *list) place.weight->packed = packed.data + place.offset;
+    model.weights_.owners.push_back(packed.owner);
+    report.bytes = plan.total;
   }
-  if (!packed.owner) return report;
-  for (const auto* list : {&plan.places, &plan.shared})
-    for (const Place& place : *list) place.weight->packed = packed.data + place.offset;
-  model.weights_.owners.push_back(packed.owner);
-  report.bytes = plan.total;
+  make_deferred(model.weights_);
   report.seconds = to_seconds(steady_clock().now() - start);
   return report;
 }

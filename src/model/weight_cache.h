@@ -25,6 +25,7 @@ struct WeightCacheOptions {
   bool interleave = true;                               // private memory over all NUMA nodes
   std::filesystem::path folder = {};                    // empty: $WEIR_CACHE/weights, else ~/.cache/weir/weights
   std::uint64_t limit_bytes = std::uint64_t{64} << 30;  // of the whole folder
+  std::uint64_t least_bytes = 4 << 20;                  // smaller models gain nothing that anybody would see
 };
 
 struct WeightCacheReport {

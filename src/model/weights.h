@@ -4,6 +4,7 @@
 // means that the model has none.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -76,6 +77,14 @@ struct LayerWeights {
   ExpertWeights experts;
 };
 
+// Bytes of a weight in another order than the file's, which nobody has made yet: a packed weight that is found in the cache never needs
+// them. `rows` of equal size; make(first, count, out) writes some of them, from any thread.
+struct DeferredBytes {
+  std::span<std::byte> bytes;
+  std::int64_t rows = 0;
+  std::function<void(std::int64_t first, std::int64_t count, std::byte* out)> make;
+};
+
 struct Weights {
   kernels::Weight token_embedding;
   std::optional<kernels::Weight> position_embedding, type_embedding;
@@ -86,6 +95,10 @@ struct Weights {
   Linear pooler;                                         // BERT: tanh(W · first position)
   std::vector<std::shared_ptr<const MappedFile>> files;  // what the model was loaded from
   std::vector<std::shared_ptr<const void>> owners;       // files and converted buffers that the views point into
+  std::vector<DeferredBytes> deferred;                   // parts of those buffers
 };
+
+// Makes the deferred bytes of weights that are not packed, and forgets the others.
+void make_deferred(Weights& weights);
 
 }  // namespace weir::model

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The experts of gpt-oss as the hub has them: [experts, in, out] with gate and up alternating, or the same outputs as rows of
-// MXFP4 blocks. Blocks are copied once, since the halves of their bytes stand for other elements than in GGUF: here byte i
-// holds elements 2i and 2i+1, there i and i+16 (OCP Microscaling Formats 1.0 gives the numbers, not the order).
-#include <cstring>
-
+// MXFP4 blocks. The halves of a block's bytes stand for other elements than in GGUF: here byte i holds elements 2i and 2i+1, there
+// i and i+16 (OCP Microscaling Formats 1.0 gives the numbers, not the order). Blocks are copied when somebody needs them: weights
+// whose packed form is in the cache never do.
+#include "base/huge_memory.h"
 #include "model/weights_loader.h"
 
 namespace weir::model {
@@ -63,22 +63,27 @@ Status WeightReader::mxfp4_experts(const std::string& prefix, ExpertWeights& out
   WEIR_ASSIGN(Blocks both, take_blocks(source_, gate_up, count, 2 * inner, hidden));
   WEIR_ASSIGN(Blocks last, take_blocks(source_, down, count, hidden, inner));
   plan_.traits.experts.gate_up = GateUpLayout::kSeparate;
+  const auto bytes_of = [](const Blocks& from, std::int64_t rows) { return static_cast<std::size_t>(rows * from.blocks * kBlockBytes); };
+  const std::size_t each = 2 * bytes_of(both, inner) + bytes_of(last, hidden);
+  const HugeMemory memory = allocate_huge(each * static_cast<std::size_t>(count));  // takes memory where it is written
+  if (!memory) return fail(ErrorCode::kExhausted, "no memory for the experts of {}", prefix);
+  weights_.owners.push_back(memory.owner);
+  std::size_t used = 0;
   // `stride` rows apart, so that gates and ups become two weights.
   const auto copy = [&](const Blocks& from, std::int64_t e, std::int64_t first, std::int64_t stride, std::int64_t rows) {
-    const auto row_size = static_cast<std::size_t>(from.blocks * kBlockBytes), size = row_size * static_cast<std::size_t>(rows);
-    std::byte* data = own(size);
-    for (std::int64_t r = 0; r < rows; ++r) from.copy_row(e, first + stride * r, data + row_size * static_cast<std::size_t>(r));
-    return kernels::Weight{TensorView{DType::kMXFP4, {rows, from.blocks * kBlock}, {data, size}}};
+    const std::span<std::byte> bytes = memory.bytes.subspan(used, bytes_of(from, rows));
+    used += bytes.size();
+    weights_.deferred.push_back({bytes, rows, [from, e, first, stride](std::int64_t begin, std::int64_t n, std::byte* to) {
+                                   for (std::int64_t r = begin; r < begin + n; ++r, to += from.blocks * kBlockBytes)
+                                     from.copy_row(e, first + stride * r, to);
+                                 }});
+    return kernels::Weight{TensorView{DType::kMXFP4, {rows, from.blocks * kBlock}, bytes}};
   };
   for (std::int64_t e = 0; e < count; ++e) {
     FfnWeights& expert = out.experts[static_cast<std::size_t>(e)];
     expert.gate.weight = copy(both, e, 0, 2, inner);
     expert.up.weight = copy(both, e, 1, 2, inner);
     expert.down.weight = copy(last, e, 0, 1, hidden);
-  }
-  for (const char* part : {"_blocks", "_scales"}) {
-    source_.release(gate_up + part);
-    source_.release(down + part);
   }
   return {};
 }
