@@ -2,28 +2,23 @@
 // One row times packed panels: values go from their 2 to 8 bits to the dot product in registers. Decoding reads each weight
 // once, so nothing may stand between memory and the sums.
 
-// Quad kQuad of kPanels panels; quads of the first and of the second half have sums of their own.
-template <class P, int kQuad, int kPanels, class Map>
-WEIR_INLINE void add_quad(const std::byte* values, const std::int8_t* q, Map map, __m512i (*sums)[2]) {
-  const __m512i x = broadcast4(q + 4 * kQuad);
-  WEIR_UNROLL
-  for (int p = 0; p < kPanels; ++p) {
-    const Line weights = whole_quad<P::kLow, P::kHigh, kQuad>(values + p * P::kPanelStep, map);
-    sums[p][kQuad / 4] = _mm512_dpbusd_epi32(sums[p][kQuad / 4], weights.w, x);
-  }
+// Quads of one panel from the kAt-th on, line after line of the low bits, as they lie in memory; quads of the first and of the second
+// half have sums of their own.
+template <class P, int kAt, class Map>
+WEIR_INLINE void add_quads(const std::byte* values, const __m512i* x, Map map, __m512i* sums) {
+  constexpr int kOfLine = 8 / P::kLow, kQuad = kAt / kOfLine + kAt % kOfLine * P::kLow;
+  sums[kQuad / 4] = _mm512_dpbusd_epi32(sums[kQuad / 4], whole_quad<P::kLow, P::kHigh, kQuad>(values, map).w, x[kQuad]);
+  if constexpr (kAt < 7) add_quads<P, kAt + 1>(values, x, map, sums);
 }
 
 // One block of 32 inputs of kPanels panels.
 template <class P, int kPanels, class Map>
 WEIR_INLINE void sum_block(const std::byte* values, const std::int8_t* q, Map map, __m512i (*sums)[2]) {
-  add_quad<P, 0, kPanels>(values, q, map, sums);
-  add_quad<P, 4, kPanels>(values, q, map, sums);
-  add_quad<P, 1, kPanels>(values, q, map, sums);
-  add_quad<P, 5, kPanels>(values, q, map, sums);
-  add_quad<P, 2, kPanels>(values, q, map, sums);
-  add_quad<P, 6, kPanels>(values, q, map, sums);
-  add_quad<P, 3, kPanels>(values, q, map, sums);
-  add_quad<P, 7, kPanels>(values, q, map, sums);
+  __m512i x[8];
+  WEIR_UNROLL
+  for (int quad = 0; quad < 8; ++quad) x[quad] = broadcast4(q + 4 * quad);
+  WEIR_UNROLL
+  for (int p = 0; p < kPanels; ++p) add_quads<P, 0>(values + p * P::kPanelStep, x, map, sums[p]);
 }
 
 template <class P, int kPanels, class Map>
