@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of linear layers with packed weights and of attention. Counters: bytes of weights (or keys and values) per second, and
-// multiply-adds counted as two operations. Example: weir_kernels_bench --benchmark_filter='linear/Q4_1'
+// Speed of linear layers with packed weights. Counters: bytes of weights per second, and multiply-adds counted as two operations. Example:
+// weir_kernels_bench --benchmark_filter='linear/Q4_1'
 #include <benchmark/benchmark.h>
 
 #include "kernels/cpu_backend.h"
@@ -45,28 +45,6 @@ void linear(benchmark::State& state, DType type, Activations activations, std::i
   state.SetLabel((*backend)->description());
 }
 
-void attention(benchmark::State& state, DType type, std::int32_t rows) {
-  constexpr std::int32_t kHeads = 9, kKvHeads = 3, kDim = 64, kBlock = 32;
-  const auto context = static_cast<std::int32_t>(state.range(0));
-  auto backend = make_cpu_backend({.threads = static_cast<int>(state.range(1))});
-  std::vector<std::byte> keys(static_cast<std::size_t>((context + kBlock) * kKvHeads * row_bytes(type, kDim)), std::byte{0x11}),
-      values = keys;
-  std::vector<BlockId> blocks;
-  for (std::int32_t i = 0; i * kBlock < context; ++i) blocks.emplace_back(i);
-  const KvLayer layer{type, keys.data(), values.data(), kBlock, kKvHeads, kDim, kDim};
-  const SequenceSlice slice{0, rows, context - rows, 0, blocks, {}};
-  const Floats q = random_floats(rows * kHeads * kDim, 1);
-  Floats out(q.size());
-  for (auto _ : state) {
-    (*backend)->attention({q.data(), rows, kHeads * kDim}, {&slice, 1}, layer, {.heads = kHeads, .scale = 0.125f},
-                          {out.data(), rows, kHeads * kDim});
-    benchmark::DoNotOptimize(out.data());
-  }
-  state.SetBytesProcessed(state.iterations() * context * kKvHeads * row_bytes(type, kDim) * 2);
-  state.counters["op/s"] = benchmark::Counter(static_cast<double>(state.iterations() * rows * kHeads * 4) * kDim * (context - rows / 2),
-                                              benchmark::Counter::kIsRate);
-}
-
 // With one thread the processor's time counts, so that other programs disturb less.
 template <class... Args>
 void add(const std::string& name, std::vector<std::int64_t> sizes, const char* size_name, Args... args) {
@@ -85,9 +63,6 @@ int register_all() {
       add(fmt::format("linear/{}/{}/{}x{}", dtype_name(type), a == Activations::kInt8 ? "int8" : "f32", out, k), {1, 8, 32, 512}, "rows",
           linear, type, a, k, out);
   }
-  for (const DType type : {DType::kF32, DType::kF16})
-    for (const std::int32_t rows : {1, 128})
-      add(fmt::format("attention/{}/rows:{}", dtype_name(type), rows), {256, 4096}, "context", attention, type, rows);
   return 0;
 }
 [[maybe_unused]] const int kRegistered = register_all();
