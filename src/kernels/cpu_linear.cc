@@ -120,6 +120,7 @@ const QuantizedInput** CpuBackend::quantize_inputs(std::span<const LinearJob> jo
       elements += job.x.rows * job.x.cols;
       at = ++distinct;
     }
+    expect(job.weight->view.type, sources[at - 1].quantized);
     of_job[i] = &sources[at - 1].quantized;
   }
   if (rows == 0) return of_job;

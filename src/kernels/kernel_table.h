@@ -45,6 +45,7 @@ struct QuantizedRows {
   float* scaled_sum16 = nullptr;        // [k/16]: scale · sum of the half block
   std::int32_t* minus_sum32 = nullptr;  // [k/32]: negative, as zero points want them
   std::int32_t* minus_sum16 = nullptr;  // [k/16]
+  bool halves = true;                   // whether the sums of half blocks are read: by types with groups of 16
 };
 
 // A piece of kPanelOuts rows of a quantised weight, unpacked: outputs are lanes, four consecutive inputs of an output are

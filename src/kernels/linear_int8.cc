@@ -30,7 +30,8 @@ QuantizedRows allocate_rows(std::int64_t rows, std::int64_t inputs, std::int64_t
           .scaled_sum32 = scratch.take<float>(rows * k / 32),
           .scaled_sum16 = scratch.take<float>(rows * k / 16),
           .minus_sum32 = scratch.take<std::int32_t>(rows * k / 32),
-          .minus_sum16 = scratch.take<std::int32_t>(rows * k / 16)};
+          .minus_sum16 = scratch.take<std::int32_t>(rows * k / 16),
+          .halves = false};
 }
 
 // Rows that lie a multiple of a large power of two apart would meet in a few sets of the first-level cache.
@@ -58,6 +59,10 @@ QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& sc
           .lists = allocate_lists(rows, k, scratch)};
 }
 
+void expect(DType type, QuantizedInput& x) {
+  if (quant_traits(type).group == 16) x.rows.halves = x.residuals.halves = true;
+}
+
 namespace {
 
 // Above this an outlier block's scale lies. The sum has a fixed order of its own, the same for every table.
@@ -78,7 +83,8 @@ void quantize_residuals(const KernelTable& table, const float* values, int count
                       .scaled_sum32 = out.scaled_sum32 + entry,
                       .scaled_sum16 = out.scaled_sum16 + 2 * entry,
                       .minus_sum32 = out.minus_sum32 + entry,
-                      .minus_sum16 = out.minus_sum16 + 2 * entry});
+                      .minus_sum16 = out.minus_sum16 + 2 * entry,
+                      .halves = out.halves});
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ struct QuantizedInput {
   ResidualList* lists = nullptr;  // of each row block, when there is more than one row
 };
 
-QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch);
+QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch);  // for groups of 32 only, until expect()
+void expect(DType type, QuantizedInput& x);                                              // weights of this type will read it
 void quantize_input_row(const KernelTable& table, const float* x, std::int64_t row, const QuantizedInput& out);
 void list_residuals(const QuantizedInput& x, std::int64_t row_block, std::int64_t rows);  // `rows` of the matrix
 

@@ -37,6 +37,22 @@ WEIR_INLINE __m512 reduce_rows(const __m512* rows) {
   return halves(halves(quarters[0], quarters[1]), halves(quarters[2], quarters[3]));
 }
 
+inline __m512i minus(__m512 sums) { return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_cvtps_epi32(sums)); }
+
+// Sums of half blocks alternate: first and second half of block 0, of block 1, …
+inline void store_halves(__m512 first, __m512 second, __m512 scale, int count, std::int64_t to, const QuantizedRows& out) {
+  const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i of_scale = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), eight = _mm512_set1_epi32(8);
+  const std::uint32_t used = count == kBlocksTogether ? ~0u : (1u << 2 * count) - 1u;
+  const auto store = [&](__m512 sums, __m512 scales, __mmask16 mask, std::int64_t at) {
+    _mm512_mask_storeu_epi32(out.minus_sum16 + at, mask, minus(sums));
+    _mm512_mask_storeu_ps(out.scaled_sum16 + at, mask, _mm512_mul_ps(scales, sums));
+  };
+  store(_mm512_permutex2var_ps(first, low, second), _mm512_permutexvar_ps(of_scale, scale), static_cast<__mmask16>(used), to);
+  store(_mm512_permutex2var_ps(first, _mm512_add_epi32(low, eight), second),
+        _mm512_permutexvar_ps(_mm512_add_epi32(of_scale, eight), scale), static_cast<__mmask16>(used >> 16), to + 16);
+}
+
 // Blocks [0, count) of `x`, of which block 0 is block `at` of all rows. kCount: count, when it is known; 0: fewer than together.
 template <int kCount>
 inline void quantize_blocks(const float* x, int some, std::int64_t at, const QuantizedRows& out) {
@@ -55,31 +71,24 @@ inline void quantize_blocks(const float* x, int some, std::int64_t at, const Qua
   _mm512_store_ps(inverse, _mm512_maskz_div_ps(live, steps, top));
   const __m512 lower = _mm512_set1_ps(-127.0f);
   for (int b = 0; b < count; ++b) {
+    __m512 q[2];
+    WEIR_UNROLL
     for (int half = 0; half < 2; ++half) {
       const __m512 value = _mm512_mul_ps(_mm512_loadu_ps(x + b * 32 + half * 16), _mm512_set1_ps(inverse[b]));
       const __m512 rounded = _mm512_roundscale_ps(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-      const __m512 q = _mm512_min_ps(_mm512_max_ps(rounded, lower), steps);
-      rows[half * kBlocksTogether + b] = q;
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out.q + at * 32 + b * 32 + half * 16), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(q)));
+      q[half] = _mm512_min_ps(_mm512_max_ps(rounded, lower), steps);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out.q + at * 32 + b * 32 + half * 16), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(q[half])));
     }
+    rows[b] = _mm512_add_ps(q[0], q[1]);
+    rows[kBlocksTogether + b] = q[0];
   }
-  const __m512 first = reduce_rows<TakeSum>(rows), second = reduce_rows<TakeSum>(rows + kBlocksTogether),
-               both = _mm512_add_ps(first, second);
-  const auto minus = [](__m512 sums) { return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_cvtps_epi32(sums)); };
+  const __m512 both = reduce_rows<TakeSum>(rows);
   _mm512_mask_storeu_ps(out.scale + at, used, scale);
   _mm512_mask_storeu_epi32(out.minus_sum32 + at, used, minus(both));
   _mm512_mask_storeu_ps(out.scaled_sum32 + at, used, _mm512_mul_ps(scale, both));
-  // Sums of half blocks alternate: first and second half of block 0, of block 1, …
-  const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-  const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
-  const std::uint32_t used_halves = count == kBlocksTogether ? ~0u : (1u << 2 * count) - 1u;
-  const auto store_halves = [&](__m512i index, __mmask16 mask, std::int64_t to) {
-    const __m512 sums = _mm512_permutex2var_ps(first, index, second), scales = _mm512_permutex2var_ps(scale, index, scale);
-    _mm512_mask_storeu_epi32(out.minus_sum16 + to, mask, minus(sums));
-    _mm512_mask_storeu_ps(out.scaled_sum16 + to, mask, _mm512_mul_ps(scales, sums));
-  };
-  store_halves(low, static_cast<__mmask16>(used_halves), 2 * at);
-  store_halves(high, static_cast<__mmask16>(used_halves >> 16), 2 * at + 16);
+  if (!out.halves) return;
+  const __m512 first = reduce_rows<TakeSum>(rows + kBlocksTogether);
+  store_halves(first, _mm512_sub_ps(both, first), scale, count, 2 * at, out);
 }
 
 void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out) {
