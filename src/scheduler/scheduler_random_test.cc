@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random arrivals, lengths, priorities, cancels, forks, guesses, failed steps and caches that are much too small, for every kind of
 // model and policy: every request ends with the answer it gets alone, everything is given back, and equal runs are equal.
+// (Elsewhere: "temperature 0 answers change with load", "memory is not given back", "cache full: deadlock".)
 #include <gtest/gtest.h>
 
 #include <random>
@@ -132,16 +133,16 @@ TEST_P(RandomServiceTest, EveryAnswerIsThatOfTheRequestAloneAndEverythingIsGiven
   std::int64_t preemptions = 0, ended = 0, found = 0;
   for (std::uint64_t seed = 0; seed < kinds().size(); ++seed) {
     RandomService run(kinds()[seed], policy(GetParam()), seed);
-    for (int i = 0; i < 1500 && !::testing::Test::HasFailure(); ++i)
+    for (int i = 0; i < 6000 && !::testing::Test::HasFailure(); ++i)
       ASSERT_NO_FATAL_FAILURE(run.step()) << "kind " << seed << ", step " << i;
     ASSERT_NO_FATAL_FAILURE(run.finish()) << "kind " << seed;
     preemptions += run.engine().scheduler.stats().preemptions;
     found += run.engine().cache.stats().found_tokens;
     ended += run.engine().ended;
   }
-  EXPECT_GT(preemptions, 100);  // the runs met the cases they are about
-  EXPECT_GT(found, 2000);
-  EXPECT_GT(ended, 500);
+  EXPECT_GT(preemptions, 400);  // the runs met the cases they are about
+  EXPECT_GT(found, 8000);
+  EXPECT_GT(ended, 2000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, RandomServiceTest, ::testing::Values(0, 1, 2, 3));
