@@ -13,7 +13,7 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::int64_t kTaskWork = 96 << 10;  // multiply-adds that make a task worth its hand-over
+constexpr std::int64_t kTaskWork = 48 << 10;  // multiply-adds that make a task worth its hand-over
 constexpr std::int64_t kQuantizeRows = 8;     // rows of a task that quantises
 constexpr std::int64_t kResidualCost = 32;    // activations per block that may have to be listed
 
@@ -64,9 +64,13 @@ void cut(std::span<const LinearJob> jobs, std::int64_t total_work, int threads, 
       const LinearJob& job = jobs[i];
       const std::int64_t row = block * kTaskRows, row_end = std::min(job.x.rows, row + kTaskRows);
       if (row >= row_end) continue;
-      const std::int64_t stripe = std::max<std::int64_t>(job.x.cols, 1) * (row_end - row) * kStripeOuts;
-      const std::int64_t outs = std::max<std::int64_t>(1, wanted / stripe) * kStripeOuts;
-      for (std::int64_t o = 0; o < job.out.cols; o += outs) emit(i, o, std::min(job.out.cols, o + outs), row, row_end);
+      const std::int64_t work = std::max<std::int64_t>(job.x.cols, 1) * (row_end - row) * kStripeOuts;  // of a stripe
+      const std::int64_t stripes = (job.out.cols + kStripeOuts - 1) / kStripeOuts, each = std::max<std::int64_t>(1, wanted / work);
+      const std::int64_t pieces = std::min(stripes, ((stripes + each - 1) / each + threads - 1) / threads * threads);
+      for (std::int64_t p = 0; p < pieces; ++p) {
+        const std::int64_t begin = stripes * p / pieces * kStripeOuts, end = stripes * (p + 1) / pieces * kStripeOuts;
+        emit(i, begin, std::min(job.out.cols, end), row, row_end);
+      }
     }
   }
 }
