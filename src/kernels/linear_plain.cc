@@ -86,6 +86,12 @@ void multiply(const KernelTable& table, const Input& in, std::int64_t k, PanelBl
   table.plain.bf16_tile({block, in.rounded + k, in.stride, rows, acc, acc_stride});
 }
 
+// Panels multiplied together. A single row is bound by memory, which is fastest in order; two panels where a sum's latency would show.
+int panels_together(std::int64_t rows, bool rounded, DType type) {
+  if (rows > 1) return kPlainPanels;
+  return rounded || type == DType::kF32 ? 1 : 2;
+}
+
 }  // namespace
 
 void run_plain(const KernelTable& table, Activations activations, const PlainTask& task, Scratch& scratch) {
@@ -98,8 +104,9 @@ void run_plain(const KernelTable& table, Activations activations, const PlainTas
   if (!weight.packed) buffers.packed = scratch.take<std::byte>(kPlainPanels * plain_panel_bytes(type, kPlainBlock));
   if (!rounded && type != DType::kF32 && x.rows >= kWidenRows) buffers.wide = scratch.take<float>(kPlainPanels * kPlainBlock * kPanelOuts);
   float* acc = scratch.take<float>(kPlainPanels * x.rows * kPanelOuts);
-  for (std::int64_t o = task.out_begin; o < task.out_end; o += kPlainPanels * kPanelOuts) {
-    const auto outs = static_cast<int>(std::min<std::int64_t>(task.out_end - o, kPlainPanels * kPanelOuts));
+  const int together = panels_together(x.rows, rounded, type) * kPanelOuts;
+  for (std::int64_t o = task.out_begin; o < task.out_end; o += together) {
+    const auto outs = static_cast<int>(std::min<std::int64_t>(task.out_end - o, together));
     const int panels = (outs + kPanelOuts - 1) / kPanelOuts;
     std::fill_n(acc, panels * x.rows * kPanelOuts, 0.0f);
     for (std::int64_t k = 0; k < x.cols; k += kPlainBlock) multiply(table, input, k, load_block(table, weight, o, panels, k, buffers), acc);
