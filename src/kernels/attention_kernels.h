@@ -10,9 +10,9 @@
 
 namespace weir::kernels {
 
-inline constexpr int kKvTile = 16;      // positions side by side
-inline constexpr int kKvChunk = 128;    // positions of one step of the online softmax, aligned to absolute positions
-inline constexpr int kKvSegment = 512;  // positions whose partial results are merged in order; a multiple of the chunk
+inline constexpr int kKvTile = 16;       // positions side by side
+inline constexpr int kKvChunk = 128;     // positions of one step of the online softmax, aligned to absolute positions
+inline constexpr int kKvSegment = 1024;  // positions whose partial results are merged in order; a multiple of the chunk
 inline constexpr int kTilesOfChunk = kKvChunk / kKvTile;
 
 // A row's maximum only moves when a score exceeds it by more than this (in powers of two): weights then stay below

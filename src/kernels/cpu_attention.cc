@@ -14,7 +14,8 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::int64_t kEntriesPerTask = 64;  // (row, head) pairs that share one reading of a chunk of keys and values
+constexpr std::int64_t kMostEntries = 128;    // (row, head) pairs that share one reading of a chunk of keys and values: see
+constexpr std::int64_t kFewestEntries = 16;   // attention/BF16/dim:64/kv:8/prefill; fewer so that all threads have some
 constexpr std::int64_t kHeadsPerTask = 16;    // of a large group (MLA, MQA), so that one row still gives every thread work
 constexpr std::int64_t kTasksPerThread = 8;   // a task with a larger share of all work is split, if it can be
 constexpr std::int64_t kSplitResults = 4096;  // partial results that splitting a block of several rows may need
@@ -57,8 +58,11 @@ void clear(const AttentionSums& sums, std::int64_t entries) {
 
 class Attention {
  public:
-  Attention(const KernelTable& table, ConstMatrix q, const KvLayer& layer, const AttentionParams& params, Matrix out)
-      : table_(table), kernels_(table.attention), q_(q), layer_(layer), params_(params), out_(out), word_(KvReader::word(table, layer)) {}
+  Attention(const KernelTable& table, ConstMatrix q, const KvLayer& layer, const AttentionParams& params, Matrix out, int threads)
+      : table_(table), kernels_(table.attention), q_(q), layer_(layer), params_(params), out_(out), word_(KvReader::word(table, layer)) {
+    while (entries_per_task_ > kFewestEntries && q.rows * params.heads < entries_per_task_ * threads * kTasksPerThread)
+      entries_per_task_ /= 2;
+  }
 
   void check(std::span<const SequenceSlice> slices) const;
   // Calls emit(block) for all blocks of the batch, not split yet.
@@ -82,6 +86,7 @@ class Attention {
   const AttentionParams& params_;
   Matrix out_;
   KvWord word_;
+  std::int64_t entries_per_task_ = kMostEntries;
 };
 
 struct Attention::Work {
@@ -191,7 +196,7 @@ template <class Emit>
 void Attention::cut(std::span<const SequenceSlice> slices, Emit emit) const {
   const std::int32_t group = params_.heads / layer_.kv_heads;
   const auto heads_per_task = std::min<std::int32_t>(group, kHeadsPerTask);
-  const auto rows_per_task = static_cast<std::int32_t>(kEntriesPerTask / heads_per_task);
+  const auto rows_per_task = static_cast<std::int32_t>(entries_per_task_ / heads_per_task);
   for (const SequenceSlice& slice : slices) {
     for (std::int32_t row = 0; row < slice.row_count; row += rows_per_task) {
       const std::int32_t row_end = std::min(slice.row_count, row + rows_per_task);
@@ -238,7 +243,7 @@ std::int32_t segments_per_task(const Block& b, std::int64_t cost, std::int64_t m
 
 void CpuBackend::attention(ConstMatrix q, std::span<const SequenceSlice> slices, const KvLayer& layer, const AttentionParams& params,
                            Matrix out) {
-  const Attention attention(table_, q, layer, params, out);
+  const Attention attention(table_, q, layer, params, out, pool_.size());
   attention.check(slices);
   shared_.reset();
   std::int64_t block_count = 0, work = 0;

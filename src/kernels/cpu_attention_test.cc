@@ -111,10 +111,16 @@ void expect_close(const Floats& out, const Exact& exact, bool bf16, float floor)
 class Memory {
  public:
   Memory(const Shape& s, std::int32_t block_tokens, std::int32_t blocks) : free_(blocks) {
-    const std::int64_t rows = std::int64_t{blocks} * block_tokens * s.kv_heads;
-    keys_.resize(static_cast<std::size_t>(rows * row_bytes(s.type, s.key_dim)), std::byte{0xff});  // NaN until written
-    values_.resize(s.shared_values ? 0 : static_cast<std::size_t>(rows * row_bytes(s.type, s.value_dim)), std::byte{0xff});
-    layer = {s.type, keys_.data(), s.shared_values ? nullptr : values_.data(), block_tokens, s.kv_heads, s.key_dim, s.value_dim};
+    const std::int64_t rows = block_tokens * s.kv_heads, key = rows * row_bytes(s.type, s.key_dim);
+    const std::int64_t value = s.shared_values ? 0 : rows * row_bytes(s.type, s.value_dim);
+    bytes_.resize(static_cast<std::size_t>(blocks * (key + value)), std::byte{0xff});  // NaN until written
+    layer = {s.type, bytes_.data(), nullptr, block_tokens, s.kv_heads, s.key_dim, s.value_dim};
+    if (block_tokens == 32) {  // all keys, then all values
+      if (value > 0) layer.values = bytes_.data() + blocks * key;
+    } else {  // block after block
+      layer.block_stride = key + value;
+      if (value > 0) layer.values = bytes_.data() + key;
+    }
   }
   std::vector<BlockId> take(std::int64_t tokens) {
     std::vector<BlockId> ids;
@@ -124,7 +130,7 @@ class Memory {
   KvLayer layer;
 
  private:
-  std::vector<std::byte> keys_, values_;
+  std::vector<std::byte> bytes_;
   std::int32_t free_;
 };
 

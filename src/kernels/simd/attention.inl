@@ -73,7 +73,7 @@ inline void softmax_entry(const AttentionSums& sums, int some, std::int64_t dim,
   if (any_less(set1(*sums.max + kMaxSlack), most)) [[unlikely]] {
     const float before = *sums.max;
     *sums.max = largest(most);
-    rescale(sums, first_lane(exp2_exact(set1(before - *sums.max))), dim);
+    if (before != kNothing) rescale(sums, first_lane(exp2_exact(set1(before - *sums.max))), dim);  // else they are zeros
   }
   const V level = set1(*sums.max);
   V total = load(sums.weights);
@@ -141,8 +141,13 @@ inline void weigh_block(const AttentionStep& s, const typename Words::Weight* we
     weigh_parts<Words, kEntries, 1, kAhead>(s, weights, sums, d, s.value_dim - d < 16 ? s.value_dim - d : 16);
 }
 
+// Tiles beyond all that the block's entries see are left out.
 template <class Words, int kEntries, bool kAhead>
-inline void attend_block(const AttentionStep& s, int entry) {
+inline void attend_block(AttentionStep s, int entry) {
+  int seen = 0;
+  for (int e = entry; e < entry + kEntries; ++e) seen = s.begin[e] < s.end[e] && s.end[e] > seen ? s.end[e] : seen;
+  if (seen < (s.tiles - 1) * kKvTile) s.tiles = (seen + kKvTile - 1) / kKvTile;
+  if (s.tiles == 0) return;
   alignas(64) float scores[kEntries * kKvChunk];
   alignas(64) typename Words::Weight weights[kEntries * kKvChunk];
   score_block<Words, kEntries, kAhead>(s, s.q + entry * s.key_words, scores);
