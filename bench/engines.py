@@ -263,7 +263,8 @@ class WorkerEngine:
     """A peer that is asked through a worker of its own. The first start of it is what a cold process costs."""
 
     def __init__(self, python, script, threads, runner):
-        self.python, self.script, self.threads, self.runner, self.worker, self.cold, self.details = python, script, threads, runner, None, {}, "?"
+        self.python, self.script, self.threads, self.runner, self.worker = python, script, threads, runner, None
+        self.cold, self.cold_others, self.details = {}, 0.0, "?"
 
     def arguments(self, model):
         return [model, self.threads]
@@ -272,11 +273,13 @@ class WorkerEngine:
         return {}
 
     def open(self, model):
-        log = tempfile.TemporaryFile("w+")
+        log, disturbance = tempfile.TemporaryFile("w+"), Disturbance()
         worker = Worker(self.name, self.runner, [self.python, HERE / self.script, *self.arguments(model)], self.environment(), log)
         try:
             self.details = worker.answer().get("version", "?")
             worker.ask({"batch": 1, "prompt": 16, "generate": 1, "warm_up": False})
+            disturbance.worker_pid = worker.process.pid
+            self.cold_others = disturbance.share()
             self.cold = {"first_token": time.monotonic() - worker.start, "resident": worker.resident() / 1e6}
         except Unavailable:
             worker.close()
