@@ -16,15 +16,19 @@
 #include <string>
 #include <vector>
 
+#include "base/huge_memory.h"
 #include "base/sha256.h"
 
 namespace weir {
 namespace {
 
-constexpr std::string_view kMagic = "weir cache file 3\n";
+constexpr std::string_view kMagic = "weir cache file 4\n";
 constexpr std::string_view kSuffix = ".cache";
-constexpr std::size_t kHeader = 1 << 16;  // magic, sizes and key; the data after it lies at a page border
-constexpr std::size_t kPiece = 2 << 20;   // what one thread reads and sums at a time: stays in its caches
+// Magic, sizes and key, then a hole: data at a border of large pages, written in pieces of their size, is kept by file systems in large
+// folios, which the kernel maps with one entry each.
+constexpr std::size_t kHeader = kHugePage;
+constexpr std::size_t kMostKey = 60 << 10;
+constexpr std::size_t kPiece = kHugePage;  // what one thread reads, writes and sums at a time: stays in its caches
 
 std::filesystem::path path_of(const CacheFile::Options& options, std::string_view key) {
   return options.folder / (sha256_of(std::string(kMagic) + std::string(key)) + std::string(kSuffix));
@@ -67,8 +71,8 @@ std::string header_of(std::string_view key, std::uint64_t bytes, std::uint64_t s
 }
 
 // A mapping that ends with its last holder.
-std::shared_ptr<std::byte> map(int fd, std::size_t size, int protection) {
-  void* data = ::mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
+std::shared_ptr<std::byte> map_to_write(int fd, std::size_t size) {
+  void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED) return nullptr;
   return {static_cast<std::byte*>(data), [size](std::byte* p) { ::munmap(p, size); }};
 }
@@ -187,7 +191,7 @@ Status accept(const Found& found, std::string_view key, std::uint64_t bytes, std
 // Keeps what `write` writes to a new file of this size: it returns the checksum of the data.
 Status keep(const CacheFile::Options& options, std::string_view key, std::uint64_t bytes,
             const std::function<Result<std::uint64_t>(const std::string& path, int fd)>& write) {
-  if (key.size() + 256 > kHeader) return fail(ErrorCode::kInvalidArgument, "a cache key of {} bytes is too long", key.size());
+  if (key.size() > kMostKey) return fail(ErrorCode::kInvalidArgument, "a cache key of {} bytes is too long", key.size());
   if (kHeader + bytes > options.limit_bytes)
     return fail(ErrorCode::kExhausted, "{} bytes do not fit the cache's limit of {}", bytes, options.limit_bytes);
   std::error_code error;
@@ -217,11 +221,11 @@ Status keep(const CacheFile::Options& options, std::string_view key, std::uint64
 Result<CacheFile> CacheFile::open(const Options& options, std::string_view key, std::uint64_t bytes, ThreadPool& pool) {
   Found found;
   WEIR_TRY(find(options, key, bytes, found));
-  const auto memory = map(found.file.fd, kHeader + bytes, PROT_READ);
-  if (!memory) return os_error("map", found.path, errno);
+  const AlignedMap memory = map_aligned(found.file.fd, kHeader, bytes);
+  if (!memory.owner) return os_error("map", found.path, errno);
   CacheFile cache;
-  cache.data_ = {memory.get() + kHeader, bytes};
-  cache.owner_ = memory;
+  cache.data_ = memory.bytes;
+  cache.owner_ = memory.owner;
   const auto sum = checksum_of_pieces(bytes, pool, [&](std::size_t at, std::size_t size) { return cache.data_.subspan(at, size); });
   WEIR_TRY(accept(found, key, bytes, sum));
   return cache;
@@ -243,7 +247,7 @@ Result<CacheFile> CacheFile::create(const Options& options, std::string_view key
   WEIR_TRY(keep(options, key, bytes, [&](const std::string& path, int fd) -> Result<std::uint64_t> {
     // Reserved beforehand: a full disk is an error here, where a store to a mapping would be a signal.
     if (const int code = ::posix_fallocate(fd, 0, static_cast<off_t>(kHeader + bytes)); code != 0) return os_error("reserve", path, code);
-    const auto memory = map(fd, kHeader + bytes, PROT_READ | PROT_WRITE);
+    const auto memory = map_to_write(fd, kHeader + bytes);
     if (!memory) return os_error("map", path, errno);
     const std::span<std::byte> data(memory.get() + kHeader, bytes);
     WEIR_TRY(fill(data));

@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/page_mover.h"
 #include "base/result.h"
 #include "base/thread_pool.h"
 
@@ -37,6 +38,7 @@ class CacheFile {
 
   std::span<const std::byte> data() const { return data_; }
   std::shared_ptr<const void> owner() const { return owner_; }  // keeps the mapping
+  AlignedMap map() const { return {owner_, data_}; }            // for a PageMover
 
  private:
   std::span<const std::byte> data_;

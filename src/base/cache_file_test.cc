@@ -69,7 +69,7 @@ TEST(CacheFile, ADamagedFileIsAMiss) {
   EXPECT_FALSE(open(options, "a", 1000));
   ASSERT_TRUE(create(options, "a", 1000, filled_with(8)));
   std::fstream body(path, std::ios::in | std::ios::out);
-  body.seekp((1 << 16) + 777);
+  body.seekp((2 << 20) + 777);
   body.put('X');
   body.close();
   EXPECT_FALSE(open(options, "a", 1000));
@@ -105,7 +105,7 @@ TEST(CacheFile, DamageAnywhereIsFoundByBothWaysOfReading) {
   for (const std::size_t at : {std::size_t{0}, std::size_t{63}, std::size_t{2} << 20, kSize - 1}) {
     ASSERT_TRUE(CacheFile::store(options, "a", data, pool));
     std::fstream body(std::filesystem::directory_iterator(options.folder)->path(), std::ios::in | std::ios::out);
-    body.seekp(static_cast<std::streamoff>((1 << 16) + at));
+    body.seekp(static_cast<std::streamoff>((2 << 20) + at));
     body.put('\x5b');
     body.close();
     EXPECT_EQ(CacheFile::copy_into(options, "a", found, pool).error().code, ErrorCode::kCorrupt) << at;
@@ -122,7 +122,7 @@ TEST(CacheFile, PiecesInAnotherOrderAreDamage) {
   ASSERT_TRUE(CacheFile::store(options, "a", data, pool));
   std::rotate(data.begin(), data.begin() + (2 << 20), data.end());
   std::fstream body(std::filesystem::directory_iterator(options.folder)->path(), std::ios::in | std::ios::out | std::ios::binary);
-  body.seekp(1 << 16);
+  body.seekp(2 << 20);
   body.write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size()));
   body.close();
   EXPECT_EQ(CacheFile::copy_into(options, "a", data, pool).error().code, ErrorCode::kCorrupt);
@@ -166,7 +166,7 @@ TEST(CacheFile, WhatAKilledProcessLeftGoesAway) {
 
 TEST(CacheFile, KeepsTheFolderWithinItsLimit) {
   const testing::TemporaryFolder folder;
-  const auto options = options_in(folder, 300'000);
+  const auto options = options_in(folder, 5'000'000);
   ASSERT_TRUE(create(options, "old", 50'000, filled_with(1)));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ASSERT_TRUE(create(options, "new", 50'000, filled_with(2)));
@@ -176,7 +176,7 @@ TEST(CacheFile, KeepsTheFolderWithinItsLimit) {
   EXPECT_TRUE(open(options, "old", 50'000));
   EXPECT_FALSE(open(options, "new", 50'000));
   EXPECT_TRUE(open(options, "third", 50'000));
-  EXPECT_EQ(create(options, "huge", 400'000, filled_with(4)).error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(create(options, "huge", 4'000'000, filled_with(4)).error().code, ErrorCode::kExhausted);
 }
 
 TEST(CacheFile, NoRoomOnTheDiskIsAnErrorThatLeavesNothing) {

@@ -14,7 +14,7 @@ namespace weir {
 namespace {
 
 constexpr int kMostNumbers = 4096;
-constexpr int kInterleave = 3;  // MPOL_INTERLEAVE of linux/mempolicy.h
+constexpr int kPreferred = 1, kInterleave = 3;  // of linux/mempolicy.h
 
 bool parse_range(std::string_view text, int& first, int& last) {
   const auto number = [](std::string_view part, int& value) {
@@ -25,6 +25,14 @@ bool parse_range(std::string_view text, int& first, int& last) {
   if (!number(text.substr(0, dash), first)) return false;
   last = first;
   return dash == std::string_view::npos || (number(text.substr(dash + 1), last) && last >= first);
+}
+
+bool bind(std::span<std::byte> memory, int policy, std::span<const int> nodes) {
+  constexpr std::size_t kBits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> mask(static_cast<std::size_t>(*std::max_element(nodes.begin(), nodes.end())) / kBits + 1);
+  for (const int node : nodes) mask[static_cast<std::size_t>(node) / kBits] |= 1ul << (static_cast<std::size_t>(node) % kBits);
+  // The kernel reads one bit less than it is told.
+  return ::syscall(SYS_mbind, memory.data(), memory.size(), policy, mask.data(), mask.size() * kBits + 1, 0) == 0;
 }
 
 }  // namespace
@@ -50,12 +58,9 @@ std::vector<int> read_memory_nodes(const std::filesystem::path& folder) {
 }
 
 bool interleave(std::span<std::byte> memory, std::span<const int> nodes) {
-  if (nodes.size() < 2 || memory.empty()) return true;
-  constexpr std::size_t kBits = 8 * sizeof(unsigned long);
-  std::vector<unsigned long> mask(static_cast<std::size_t>(*std::max_element(nodes.begin(), nodes.end())) / kBits + 1);
-  for (const int node : nodes) mask[static_cast<std::size_t>(node) / kBits] |= 1ul << (static_cast<std::size_t>(node) % kBits);
-  // The kernel reads one bit less than it is told.
-  return ::syscall(SYS_mbind, memory.data(), memory.size(), kInterleave, mask.data(), mask.size() * kBits + 1, 0) == 0;
+  return nodes.size() < 2 || memory.empty() || bind(memory, kInterleave, nodes);
 }
+
+bool prefer_node(std::span<std::byte> memory, int node) { return bind(memory, kPreferred, {&node, 1}); }
 
 }  // namespace weir

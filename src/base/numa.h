@@ -21,4 +21,7 @@ std::vector<int> read_memory_nodes(const std::filesystem::path& folder = "/sys/d
 // nothing done.
 bool interleave(std::span<std::byte> memory, std::span<const int> nodes);
 
+// The same from one node, as long as it has memory.
+bool prefer_node(std::span<std::byte> memory, int node);
+
 }  // namespace weir

@@ -36,6 +36,7 @@ TEST(Numa, OneNodeNeedsNothingAndNodesThatAreNotThereAreRefused) {
   EXPECT_TRUE(interleave(memory.bytes, one));
   EXPECT_TRUE(interleave(memory.bytes, {}));
   EXPECT_FALSE(interleave(memory.bytes, absent));
+  EXPECT_FALSE(prefer_node(memory.bytes, 700));
   memory.bytes.front() = std::byte{1};  // works all the same
 }
 

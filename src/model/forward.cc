@@ -127,6 +127,7 @@ Status Model::forward(const Batch& batch, SequenceMemory& memory, Matrix out) tr
   WEIR_CHECK(out.rows == static_cast<std::int64_t>(batch.output_rows.size()) && (out.rows == 0 || out.cols == width));
   if (batch.tokens.empty()) return {};
 
+  if (scratch_->mover) scratch_->move_weights(static_cast<std::int64_t>(batch.tokens.size()));
   scratch_->arena.reset();
   Pass pass{*backend_, traits_, memory, batch.slices, {}, scratch_->arena, static_cast<std::int64_t>(batch.tokens.size())};
   fill_ropes(pass, scratch_->ropes);

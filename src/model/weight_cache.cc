@@ -20,10 +20,12 @@
 #include "base/log.h"
 #include "base/mapped_file.h"
 #include "base/numa.h"
+#include "base/page_mover.h"
 #include "base/sha256.h"
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
 #include "base/units.h"
+#include "model/scratch.h"
 
 namespace weir::model {
 namespace {
@@ -200,16 +202,14 @@ Status pack_all(const Plan& plan, const Weights& weights, kernels::Backend& back
   return {};
 }
 
-// Memory with large pages, when this machine has them and room to spare for it; else none.
-HugeMemory memory_for(const Plan& plan, const WeightCacheOptions& options) {
+// Whether to take private memory with large pages: when this machine has them, and room to spare.
+bool wants_large_pages(const Plan& plan, const WeightCacheOptions& options) {
   constexpr std::uint64_t kSpare = 256 << 20;
-  if (options.huge_pages == HugePages::kOff) return {};
-  const bool room = available_memory().value_or(UINT64_MAX) >= plan.total + kSpare;
-  if (options.huge_pages == HugePages::kAuto && (!huge_pages_allowed() || !room)) return {};
-  HugeMemory memory = allocate_huge(plan.total);
-  if (memory && options.interleave) interleave(memory.bytes, read_memory_nodes());  // refused: slower, not wrong
-  return memory;
+  if (options.huge_pages != HugePages::kAuto) return options.huge_pages == HugePages::kOn;
+  return huge_pages_allowed() && available_memory().value_or(UINT64_MAX) >= plan.total + kSpare;
 }
+
+std::vector<int> nodes_for(const WeightCacheOptions& options) { return options.interleave ? read_memory_nodes() : std::vector<int>(); }
 
 // Where this model's packed weights are kept between starts.
 struct Cache {
@@ -235,6 +235,7 @@ std::optional<Cache> find_cache(const Weights& weights, const Plan& plan, const 
 struct Packed {
   const std::byte* data = nullptr;
   std::shared_ptr<const void> owner = {};
+  std::unique_ptr<PageMover> mover = {};  // when they are mapped, and are to be moved to large pages
 };
 
 // Writes packed weights to the cache while the model is used already: a disk may be slower than packing. Ends with the model.
@@ -268,14 +269,8 @@ class Keeper {
   std::thread thread_;
 };
 
-// Runs `pack` unless the cache has what it would make.
-Packed into_memory(const HugeMemory& memory, const std::optional<Cache>& cache, const CacheFile::Fill& pack, ThreadPool& pool,
-                   WeightCacheReport& report) {
-  if (cache) {
-    const Status found = CacheFile::copy_into(cache->options, cache->key, memory.bytes, pool);
-    if (found) return {memory.bytes.data(), memory.owner};
-    if (found.error().code != ErrorCode::kNotFound) report.note = fmt::format("weights are packed again: {}", found.error().message);
-  }
+Packed pack_into_memory(const HugeMemory& memory, const std::optional<Cache>& cache, const CacheFile::Fill& pack,
+                        WeightCacheReport& report) {
   const Status packed = pack(memory.bytes);
   report.made = true;
   if (!packed) report.note = packed.error().message;
@@ -283,16 +278,32 @@ Packed into_memory(const HugeMemory& memory, const std::optional<Cache>& cache, 
   return {memory.bytes.data(), std::make_shared<Keeper>(*cache, memory)};
 }
 
-Packed into_file(const Cache& cache, std::uint64_t bytes, const CacheFile::Fill& pack, ThreadPool& pool, WeightCacheReport& report) {
-  auto found = CacheFile::open(cache.options, cache.key, bytes, pool);
-  if (!found) {
-    if (found.error().code != ErrorCode::kNotFound) report.note = fmt::format("weights are packed again: {}", found.error().message);
-    found = CacheFile::create(cache.options, cache.key, bytes, pack, pool);
-    report.made = found.has_value();
-  }
-  if (found) return {found->data().data(), found->owner()};
-  report.note = fmt::format("the weight cache is off: {}", found.error().message);
+Packed pack_into_file(const Cache& cache, std::uint64_t bytes, const CacheFile::Fill& pack, ThreadPool& pool, WeightCacheReport& report) {
+  const auto made = CacheFile::create(cache.options, cache.key, bytes, pack, pool);
+  report.made = made.has_value();
+  if (made) return {made->data().data(), made->owner()};
+  report.note = fmt::format("the weight cache is off: {}", made.error().message);
   return {};
+}
+
+// What the cache has: copied when private memory is asked for, else mapped. Empty when it has nothing.
+Packed take_from_cache(const Cache& cache, const Plan& plan, const WeightCacheOptions& options, const HugeMemory& memory, ThreadPool& pool,
+                       WeightCacheReport& report) {
+  Packed packed;
+  Status found;
+  if (memory) {
+    found = CacheFile::copy_into(cache.options, cache.key, memory.bytes, pool);
+    if (found) packed = {memory.bytes.data(), memory.owner};
+  } else {
+    auto file = CacheFile::open(cache.options, cache.key, plan.total, pool);
+    if (!file) found = std::unexpected(std::move(file).error());
+    if (file) packed = {file->data().data(), file->owner()};
+    const bool large = file && huge_mapped_bytes(file->map()) >= plan.total / 4 * 3;
+    if (file && !large && wants_large_pages(plan, options)) packed.mover = std::make_unique<PageMover>(file->map(), nodes_for(options));
+  }
+  if (!found && found.error().code != ErrorCode::kNotFound)
+    report.note = fmt::format("weights are packed again: {}", found.error().message);
+  return packed;
 }
 
 // The packed weights from the cache, or made now.
@@ -300,12 +311,21 @@ Packed bring_in(const Weights& weights, kernels::Backend& backend, const Plan& p
                 WeightCacheReport& report) {
   ThreadPool pool(std::min(usable_processors(), kCopyThreads));
   const auto cache = find_cache(weights, plan, backend.packed_layout(), options, pool, report);
-  const HugeMemory memory = memory_for(plan, options);
+  HugeMemory memory;
+  const auto allocate = [&] {
+    memory = allocate_huge(plan.total);
+    if (memory) interleave(memory.bytes, nodes_for(options));  // refused: slower, not wrong
+  };
+  if (options.huge_pages == HugePages::kOn) allocate();
+  if (cache) {
+    if (Packed packed = take_from_cache(*cache, plan, options, memory, pool, report); packed.owner) return packed;
+  }
   const auto pack_to = [&](Target target) {
     return [&, target](std::span<std::byte> out) { return pack_all(plan, weights, backend, pool, target, out); };
   };
-  if (memory) return into_memory(memory, cache, pack_to(Target::kMemory), pool, report);
-  if (cache) return into_file(*cache, plan.total, pack_to(Target::kMappedFile), pool, report);
+  if (!memory && wants_large_pages(plan, options)) allocate();
+  if (memory) return pack_into_memory(memory, cache, pack_to(Target::kMemory), report);
+  if (cache) return pack_into_file(*cache, plan.total, pack_to(Target::kMappedFile), pool, report);
   return {};
 }
 
@@ -326,12 +346,13 @@ WeightCacheReport attach_packed_weights(Model& model, const WeightCacheOptions& 
   const Plan plan = make_plan(model.weights_, *model.backend_);
   WeightCacheReport report;
   const TimePoint start = steady_clock().now();
-  const Packed packed =
+  Packed packed =
       plan.total == 0 || plan.total < options.least_bytes ? Packed() : bring_in(model.weights_, *model.backend_, plan, options, report);
   if (packed.owner) {
     for (const auto* list : {&plan.places, &plan.shared})
       for (const Place& place : *list) place.weight->packed = packed.data + place.offset;
     model.weights_.owners.push_back(packed.owner);
+    model.scratch_->mover = std::move(packed.mover);
     report.bytes = plan.total;
   }
   make_deferred(model.weights_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed weights: the backend's own order of the same bits, made once, in parallel, kept in a cache file, and only brought in
-// by later starts: copied into large pages, which stream faster, or mapped. The model file's pages are given back as they are
-// read, so that memory holds one copy.
+// Packed weights: the backend's own order of the same bits, made once, in parallel, kept in a cache file, and only mapped by later
+// starts, through large pages, which stream faster. The model file's pages are given back as they are read, so that memory holds
+// one copy.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 namespace weir::model {
 
 enum class HugePages {
-  kAuto,  // where the kernel offers them and memory has room
-  kOn,    // private memory, whatever the kernel says
-  kOff,   // the cache file is mapped: processes share it
+  kAuto,  // the cache file is mapped; where that gives none, its pages are moved to private ones while the model works
+  kOn,    // private memory, filled at the start
+  kOff,   // the cache file is mapped
 };
 
 struct WeightCacheOptions {
