@@ -158,6 +158,21 @@ class Quietness(unittest.TestCase):
         self.assertEqual(compare_peers.quiet([sample("decode", "A", 1)]), "0 % (at most 0 %)")
 
 
+class Repeats(unittest.TestCase):
+    class Counting:
+        worker, calls = None, 0
+
+        def measure(self, model, m):
+            self.calls += 1
+            return {m.key: float(self.calls)}
+
+    def test_a_disturbed_figure_is_measured_again_and_a_quiet_one_is_not(self):
+        quiet, disturbed = self.Counting(), self.Counting()
+        self.assertEqual(compare_peers.least_disturbed(quiet, "m", measures.BY_KEY["decode"], 1.0)[0], {"decode": 1.0})
+        compare_peers.least_disturbed(disturbed, "m", measures.BY_KEY["decode"], -1.0)
+        self.assertEqual((quiet.calls, disturbed.calls), (1, 3))
+
+
 class Shapes(unittest.TestCase):
     def test_a_config_has_the_files_shape(self):
         meta = {"llama.attention.head_count": 32, "llama.attention.head_count_kv": 8, "llama.embedding_length": 2048,
