@@ -137,14 +137,15 @@ class Bench(unittest.TestCase):
 
 class RealModel(unittest.TestCase):
     def test_streams_the_answer_and_puts_the_figures_on_the_other_stream(self):
-        done = weir("run", SMOLLM2, QUESTION, "--temperature", 0, "-n", 24)
+        # f32: the small model's first token is a near tie here that a rounded KV cache decides the other way.
+        done = weir("run", SMOLLM2, QUESTION, "--temperature", 0, "-n", 24, "--kv-type", "f32")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("Paris", done.stdout)
         self.assertNotIn("tokens/s", done.stdout)
         self.assertRegex(done.stderr, r"prompt tokens.*generated.*tokens/s.*GB/s")
 
     def test_reads_the_prompt_from_a_pipe(self):
-        done = weir("run", SMOLLM2, "--temperature", 0, "-n", 24, "-q", stdin=QUESTION)
+        done = weir("run", SMOLLM2, "--temperature", 0, "-n", 24, "-q", "--kv-type", "f32", stdin=QUESTION)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("Paris", done.stdout)
 
@@ -172,7 +173,8 @@ class RealModel(unittest.TestCase):
         errors = process.stderr.read()
         process.stderr.close()
         self.assertEqual(process.wait(timeout=120), 1, errors)
-        self.assertEqual(errors, "weir: cannot write the answer: Broken pipe\n")
+        # The second when the model's further tokens have no text, so that only the last newline meets the closed pipe.
+        self.assertRegex(errors, r"\Aweir: cannot write (the answer|to standard output): Broken pipe\n\Z")
 
     def test_lost_output_is_a_failure(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
