@@ -16,13 +16,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 
-kvcache::CacheOptions blocks_of_4(std::int32_t blocks) {
-  kvcache::CacheOptions options;
-  options.block_tokens = 4;
-  options.groups = {{blocks, 0}};
-  return options;
-}
-
 Request request(TokenId first, std::int32_t max_tokens = 6) {
   Request r;
   r.prompt = {first, 7, 8, 9, 10};

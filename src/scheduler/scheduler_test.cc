@@ -14,13 +14,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 
-kvcache::CacheOptions blocks_of_4(std::int32_t blocks) {
-  kvcache::CacheOptions options;
-  options.block_tokens = 4;
-  options.groups = {{blocks, 0}};
-  return options;
-}
-
 // (sequence, first position, count, phase as p or d) of each row.
 std::string rows_of(const StepPlan& plan) {
   std::string text;

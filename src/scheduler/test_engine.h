@@ -180,4 +180,11 @@ class TestEngine {
   kvcache::TestMemory memory_;
 };
 
+inline kvcache::CacheOptions blocks_of_4(std::int32_t blocks) {
+  kvcache::CacheOptions options;
+  options.block_tokens = 4;
+  options.groups = {{blocks, 0}};
+  return options;
+}
+
 }  // namespace weir::scheduler

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// simd/float_tile.inl for avx2.
+// simd/float_tile.inl and simd/quantize.inl for avx2.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -13,6 +13,7 @@ namespace {
 // clang-format off: each needs those before it
 #include "kernels/avx2/vec.inl"
 #include "kernels/simd/float_tile.inl"
+#include "kernels/simd/quantize.inl"
 // clang-format on
 
 }  // namespace

@@ -21,13 +21,7 @@ inline __m256i dot(__m256i sums, __m256i w, __m256i x) { return _mm256_dpbusd_av
 }  // namespace avx2
 
 const KernelTable* avx2_vnni_table() {
-  static const KernelTable kTable = [] {
-    KernelTable table = *avx2_table();
-    table.name = "avx2_vnni";
-    table.panel_tile = avx2::panel_tile;
-    table.residual_tile = avx2::residual_tile;
-    return table;
-  }();
+  static const KernelTable kTable = avx2::table_with_products("avx2_vnni");
   return &kTable;
 }
 

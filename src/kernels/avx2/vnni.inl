@@ -17,3 +17,12 @@ struct DotSums {
 
 void panel_tile(const PanelTile& t) { t.panels[0].traits.group == 32 ? tile<DotSums, 32>(t) : tile<DotSums, 16>(t); }
 void residual_tile(const ResidualTile& t) { t.panels[0].traits.group == 32 ? residuals<DotSums, 32>(t) : residuals<DotSums, 16>(t); }
+
+// The avx2 table with these products, under a name of its own.
+inline KernelTable table_with_products(const char* name) {
+  KernelTable table = *avx2_table();
+  table.name = name;
+  table.panel_tile = panel_tile;
+  table.residual_tile = residual_tile;
+  return table;
+}

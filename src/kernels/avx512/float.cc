@@ -21,7 +21,6 @@ void add_float(KernelTable& table) {
   table.widen = widen_row;
   table.narrow = narrow_row;
   table.write_dots = write_dots;
-  table.quantize_row = quantize_row;
 }
 
 }  // namespace weir::kernels::avx512
