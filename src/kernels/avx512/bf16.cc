@@ -4,8 +4,6 @@
 #if defined(__x86_64__)
 #include "kernels/avx512/intrinsics.h"
 
-#include <bit>
-
 #include "kernels/avx512/kernels.h"
 
 #include "kernels/avx512/target_bf16_begin.h"
@@ -17,11 +15,11 @@ constexpr int kRows = 6;  // by kPlainPanels panels: 24 registers of sums, four 
 
 #include "kernels/simd/ahead.inl"
 
-inline __m512bh load_pairs(const std::byte* p) { return std::bit_cast<__m512bh>(_mm512_loadu_si512(p)); }
+inline __m512bh load_pairs(const std::byte* p) { return reinterpret_cast<__m512bh>(_mm512_loadu_si512(p)); }
 inline __m512bh broadcast_pair(const std::uint16_t* p) {
   int bits;
   __builtin_memcpy(&bits, p, sizeof bits);
-  return std::bit_cast<__m512bh>(_mm512_set1_epi32(bits));
+  return reinterpret_cast<__m512bh>(_mm512_set1_epi32(bits));
 }
 
 template <int kTile, int kPanels>
@@ -78,11 +76,11 @@ void bf16_tile(const Bf16Tile& t) {
 void round(const float* x, std::int64_t n, std::uint16_t* out) {
   std::int64_t i = 0;
   for (; i + 32 <= n; i += 32)
-    _mm512_storeu_si512(out + i, std::bit_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + 16), _mm512_loadu_ps(x + i))));
+    _mm512_storeu_si512(out + i, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + 16), _mm512_loadu_ps(x + i))));
   if (i == n) return;
   alignas(64) float last[32] = {};
   __builtin_memcpy(last, x + i, static_cast<std::size_t>(n - i) * sizeof(float));
-  _mm512_storeu_si512(out + i, std::bit_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_load_ps(last + 16), _mm512_load_ps(last))));
+  _mm512_storeu_si512(out + i, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_load_ps(last + 16), _mm512_load_ps(last))));
 }
 
 }  // namespace

@@ -63,13 +63,26 @@ inline void rescale(const AttentionSums& sums, float factor, std::int64_t dim) {
   for (std::int64_t d = 0; d < dim; d += kKvTile) store(sums.acc + d, load(sums.acc + d) * f);
 }
 
+// Two tiles' scores to weights, the second only if there is one.
+template <class Words>
+WEIR_INLINE void weigh_pair(const float* scores, bool second, V level, V& total, typename Words::Weight* weights) {
+  const V low = Words::weight_of(load(scores) - level);
+  const V high = second ? Words::weight_of(load(scores + kKvTile) - level) : zero();
+  total = total + low;
+  total = total + high;
+  Words::put_weights(weights, low, high);
+}
+
 // Scores of kTiles (0: `some`) tiles to weights relative to the entry's maximum.
 template <class Words, int kTiles>
 inline void softmax_entry(const AttentionSums& sums, int some, std::int64_t dim, const float* scores, typename Words::Weight* weights) {
-  const int tiles = kTiles > 0 ? kTiles : some;
   V most = load(scores);
-  WEIR_UNROLL
-  for (int t = 1; t < tiles; ++t) most = max(most, load(scores + t * kKvTile));
+  if constexpr (kTiles > 0) {
+    WEIR_UNROLL
+    for (int t = 1; t < kTiles; ++t) most = max(most, load(scores + t * kKvTile));
+  } else {
+    for (int t = 1; t < some; ++t) most = max(most, load(scores + t * kKvTile));
+  }
   if (any_less(set1(*sums.max + kMaxSlack), most)) [[unlikely]] {
     const float before = *sums.max;
     *sums.max = largest(most);
@@ -77,13 +90,11 @@ inline void softmax_entry(const AttentionSums& sums, int some, std::int64_t dim,
   }
   const V level = set1(*sums.max);
   V total = load(sums.weights);
-  WEIR_UNROLL
-  for (int t = 0; t < tiles; t += 2) {
-    const V low = Words::weight_of(load(scores + t * kKvTile) - level);
-    const V high = t + 1 < tiles ? Words::weight_of(load(scores + (t + 1) * kKvTile) - level) : zero();
-    total = total + low;
-    total = total + high;
-    Words::put_weights(weights + t * kKvTile, low, high);
+  if constexpr (kTiles > 0) {
+    WEIR_UNROLL
+    for (int t = 0; t < kTiles; t += 2) weigh_pair<Words>(scores + t * kKvTile, t + 1 < kTiles, level, total, weights + t * kKvTile);
+  } else {
+    for (int t = 0; t < some; t += 2) weigh_pair<Words>(scores + t * kKvTile, t + 1 < some, level, total, weights + t * kKvTile);
   }
   store(sums.weights, total);
 }
