@@ -86,9 +86,9 @@ std::string ffn(const Traits& t) {
 }
 
 std::string pooling(const Traits& t) {
-  if (!t.encoder) return "";
-  constexpr const char* kNames[] = {"the file does not say", "mean", "first token", "last token"};
-  return fmt::format("{}{}", kNames[static_cast<int>(t.pooling)], t.normalize_pooled ? ", normalised" : "");
+  if (!t.encoder && t.pooling == Pooling::kNone) return "";
+  return fmt::format("{}{}", t.pooling == Pooling::kNone ? "the file does not say" : pooling_name(t.pooling),
+                     t.normalize_pooled ? ", normalised" : "");
 }
 
 }  // namespace
@@ -108,6 +108,9 @@ std::vector<std::pair<std::string, std::string>> describe(const Traits& t) {
   add("norm", t.norm == NormKind::kRms ? "root mean square" : "layer norm");
   if (count(t, [](const LayerTraits& l) { return l.ffn != FfnKind::kNone; })) add("ffn", ffn(t));
   add("pooling", pooling(t));
+  add("classes", t.classifier.labels > 0
+                     ? fmt::format("{}, from the pooled state ({})", t.classifier.labels, pooling_name(t.classifier.pooling))
+                     : "");
   return lines;
 }
 

@@ -98,13 +98,14 @@ void embed(const Pass& pass, const Weights& weights, const Batch& batch, Matrix 
 }
 
 // The final norm and the head on the wanted rows alone: no row costs a vocabulary of memory that nobody asked for.
-void finish(const Pass& pass, const Weights& weights, std::span<const std::int32_t> output_rows, ConstMatrix stream, Matrix out) {
+void finish(const Pass& pass, const Weights& weights, std::span<const std::int32_t> output_rows, bool hidden, ConstMatrix stream,
+            Matrix out) {
   if (output_rows.empty()) return;
   const Traits& t = pass.traits;
-  const Matrix states = t.encoder ? out : pass.arena.matrix(out.rows, stream.cols);
+  const Matrix states = hidden ? out : pass.arena.matrix(out.rows, stream.cols);
   pass.backend.gather_rows(stream, output_rows, states);
   if (weights.final_norm.present) norm(pass, weights.final_norm, t.norm, 0, states, states);
-  if (t.encoder) return;
+  if (hidden) return;
   linear(pass, states, weights.head, out);
   if (t.logit_scale != 1 || t.logit_softcap > 0) pass.backend.scale(t.logit_scale, t.logit_softcap, out);
 }
@@ -123,8 +124,10 @@ void fill_ropes(const Pass& pass, std::vector<ConstMatrix>& tables) {
 Status Model::forward(const Batch& batch, SequenceMemory& memory, Matrix out) try {
   if (!memory.status()) return memory.status();
   WEIR_TRY(check_batch(traits_, weights_, memory, batch, scratch_->state_used));
-  const std::int64_t width = traits_.encoder ? traits_.hidden : traits_.vocab_size;
-  WEIR_CHECK(out.rows == static_cast<std::int64_t>(batch.output_rows.size()) && (out.rows == 0 || out.cols == width));
+  const bool hidden = traits_.encoder || batch.output == Output::kHidden;
+  WEIR_CHECK(out.rows == static_cast<std::int64_t>(batch.output_rows.size()) && (out.rows == 0 || out.cols == output_width(batch.output)));
+  if (!hidden && !weights_.head)
+    return fail(ErrorCode::kUnsupported, "this {} model was saved without a head: it has no logits", traits_.family);
   if (batch.tokens.empty()) return {};
 
   if (scratch_->mover) scratch_->move_weights(static_cast<std::int64_t>(batch.tokens.size()));
@@ -143,7 +146,7 @@ Status Model::forward(const Batch& batch, SequenceMemory& memory, Matrix out) tr
     if (probe_) probe_(i, stream);
   }
   if (probe_) probe_(layers, normalised(pass, weights_.final_norm, stream));
-  finish(pass, weights_, batch.output_rows, stream, out);
+  finish(pass, weights_, batch.output_rows, hidden, stream, out);
   return {};
 } catch (const std::bad_alloc&) {
   return fail(ErrorCode::kExhausted, "no memory for the activations of {} rows: use smaller chunks", batch.tokens.size());

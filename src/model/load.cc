@@ -4,6 +4,7 @@
 #include "base/file_io.h"
 #include "formats/gguf_reader.h"
 #include "formats/hf_folder.h"
+#include "formats/sentence_transformers.h"
 #include "model/check_traits.h"
 #include "model/families/families.h"
 #include "model/model.h"
@@ -22,11 +23,19 @@ void check_gguf_keys(Plan& plan) {
     if (c.real_or({nullptr, key}, 0) != 0) c.fail(ErrorCode::kUnsupported, "{} is not supported in this family", key);
 }
 
+// How vectors are made of the rows, where a GGUF file says it. 4, "rank", stands for a classification head.
+void read_gguf_pooling(Plan& plan) {
+  constexpr Pooling kByNumber[] = {Pooling::kNone, Pooling::kMean, Pooling::kCls, Pooling::kLast, Pooling::kNone};
+  if (plan.config.gguf()) plan.traits.pooling = kByNumber[plan.config.size_or({nullptr, "pooling_type"}, 0, 0, 4)];
+}
+
 Result<ModelParts> carry_out(const Family& family, const char* name, Config& config, const formats::TensorIndex& index) {
   TensorSource tensors(index);
   Plan plan(config, tensors);
   plan.traits.family = name;
   family.fill(plan);
+  find_classifier(plan);
+  read_gguf_pooling(plan);
   check_gguf_keys(plan);
   WEIR_TRY(config.status());
   WEIR_TRY(check_traits(plan));
@@ -63,27 +72,14 @@ Result<json::Object> text_config(const json::Object& config) {
   return config;
 }
 
-// What sentence-transformers puts beside an encoder: how to pool, and whether to normalise.
+// What sentence-transformers puts beside a model: how to pool, and whether to normalise. Whoever makes vectors reads the rest of
+// it; a file that this program cannot follow is no reason to refuse a model that may be wanted for something else.
 Status read_pooling(const std::filesystem::path& folder, Traits& traits) {
-  const auto config = folder / "1_Pooling" / "config.json", modules = folder / "modules.json";
-  std::error_code ignored;
-  if (!traits.encoder || !std::filesystem::exists(config, ignored)) return {};
-  WEIR_ASSIGN(const std::string text, read_file(config, 1 << 20));
-  WEIR_ASSIGN(const json::Value value, json::parse(text, config.string()));
-  WEIR_ASSIGN(const json::Object* object, json::as_object(value, config.string()));
-  constexpr std::pair<const char*, Pooling> kModes[] = {
-      {"pooling_mode_mean_tokens", Pooling::kMean}, {"pooling_mode_cls_token", Pooling::kCls}, {"pooling_mode_lasttoken", Pooling::kLast}};
-  int modes = 0;
-  for (const auto& [key, pooling] : kModes) {
-    WEIR_ASSIGN(const bool on, json::get_bool_or(*object, key, false));
-    if (!on) continue;
-    traits.pooling = pooling;
-    ++modes;
-  }
-  if (modes != 1) return fail(ErrorCode::kUnsupported, "{}: pooling other than one of mean, CLS and last token", config.string());
-  if (!std::filesystem::exists(modules, ignored)) return {};
-  WEIR_ASSIGN(const std::string listed, read_file(modules, 1 << 20));
-  traits.normalize_pooled = listed.find("models.Normalize") != std::string::npos;
+  WEIR_ASSIGN(const auto sentence, formats::SentenceTransformers::read(folder));
+  if (!sentence) return {};
+  traits.normalize_pooled = sentence->has("Normalize");
+  if (sentence->pooling_modes.size() != 1) return {};
+  if (const auto pooling = pooling_by_name(sentence->pooling_modes.front())) traits.pooling = *pooling;
   return {};
 }
 

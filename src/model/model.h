@@ -15,12 +15,16 @@
 
 namespace weir::model {
 
+// What a forward pass leaves for its output rows. Encoders have hidden states only, whatever is asked.
+enum class Output { kLogits, kHidden };  // kHidden: the states after the final norm
+
 // Rows of a step. Slices cover the rows in order, without gaps. Each slice's blocks reach its last position.
 struct Batch {
   std::span<const TokenId> tokens;  // one per row, in [0, vocab_size)
   std::span<const kernels::SequenceSlice> slices;
   std::span<const std::int32_t> output_rows;  // rows whose logits (encoders: hidden states) are wanted, ascending
   std::span<const std::int32_t> token_types;  // BERT; empty = 0
+  Output output = Output::kLogits;
 };
 
 // What lies in some of a model's weights, each place in its files counted once.
@@ -45,8 +49,12 @@ class Model {
   const Weights& weights() const { return weights_; }
   kernels::Backend& backend() { return *backend_; }
 
-  // out = [output_rows, vocab_size], or [output_rows, hidden] for an encoder. kInvalidArgument for a batch that breaks its
-  // contract (token out of range, blocks missing). One call at a time.
+  // Columns of `out` in forward(): the vocabulary's size, or the hidden one.
+  std::int64_t output_width(Output output) const {
+    return traits_.encoder || output == Output::kHidden ? traits_.hidden : traits_.vocab_size;
+  }
+  // out = [output_rows, output_width()]. kInvalidArgument for a batch that breaks its contract (token out of range, blocks
+  // missing); kUnsupported for logits of a model that was saved without a head. One call at a time.
   // kExhausted when there is no memory for the batch's activations; the memory's own status when it has failed.
   Status forward(const Batch& batch, SequenceMemory& memory, kernels::Matrix out);
 
@@ -57,6 +65,9 @@ class Model {
 
   // An encoder's pooled output tanh(W·x + b) of [n, hidden] final states (of first tokens). kUnsupported without a pooler.
   Status pool(kernels::ConstMatrix states, kernels::Matrix out);
+
+  // The classification head on [n, hidden] pooled final states: out = [n, labels], raw. kUnsupported without one.
+  Status classify(kernels::ConstMatrix states, kernels::Matrix out);
 
   std::uint64_t weight_bytes() const;         // all weights once: what a decode step reads of a dense model. Embedding
                                               // tables count only when they are the head too: a step reads a row of them

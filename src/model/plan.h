@@ -52,6 +52,8 @@ struct Names {
   std::string delta_qkv, delta_z, delta_alpha, delta_beta;
   std::string delta_qkvz, delta_ba;  // the same four, interleaved by key head
   std::string a, d, dt_bias;         // (full)
+
+  std::string classifier_dense, classifier_norm, classifier_out;  // without root
 };
 
 // How experts are stored.
@@ -75,6 +77,7 @@ struct Plan {
 
   Bias qkv_bias = Bias::kNone, o_bias = Bias::kNone;
   Bias ffn_bias = Bias::kNone, expert_bias = Bias::kNone, router_bias = Bias::kNone;
+  Bias classifier_bias = Bias::kOptional;
   Bias norm_bias = Bias::kNone, head_bias = Bias::kNone, latent_bias = Bias::kNone, recurrent_bias = Bias::kNone, conv_bias = Bias::kNone;
   ExpertStorage expert_storage = ExpertStorage::kTensors;
   bool transposed = false;           // matrices stand as [in, out] (GPT-2's Conv1D)

@@ -17,6 +17,33 @@ bool Traits::has_state() const {
   return std::ranges::any_of(layers, [](const LayerTraits& l) { return !is_attention(l.mixer); });
 }
 
+namespace {
+
+struct PoolingName {
+  const char* name;
+  Pooling pooling;
+};
+constexpr PoolingName kPoolingNames[] = {{"mean", Pooling::kMean},
+                                         {"cls", Pooling::kCls},
+                                         {"lasttoken", Pooling::kLast},
+                                         {"max", Pooling::kMax},
+                                         {"mean_sqrt", Pooling::kMeanSqrt},
+                                         {"weightedmean", Pooling::kWeightedMean},
+                                         {"mean_sqrt_len_tokens", Pooling::kMeanSqrt},
+                                         {"last", Pooling::kLast},
+                                         {"none", Pooling::kNone}};
+
+}  // namespace
+
+std::optional<Pooling> pooling_by_name(std::string_view name) {
+  const auto* found = std::ranges::find_if(kPoolingNames, [&](const PoolingName& n) { return name == n.name; });
+  return found == std::end(kPoolingNames) ? std::nullopt : std::optional(found->pooling);
+}
+
+const char* pooling_name(Pooling pooling) {
+  return std::ranges::find_if(kPoolingNames, [&](const PoolingName& n) { return n.pooling == pooling; })->name;
+}
+
 std::int64_t Traits::conv_channels(MixerKind mixer) const {
   const RecurrentTraits& r = recurrent;
   const std::int64_t keys = std::int64_t{r.key_heads} * r.key_dim, values = std::int64_t{r.value_heads} * r.value_dim;

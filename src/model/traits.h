@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -81,7 +83,20 @@ struct ExpertTraits {
   bool weigh_input = false;  // the router weight multiplies the expert's input instead of its output (Llama 4)
 };
 
-enum class Pooling { kNone, kMean, kCls, kLast };  // how an encoder's rows become one vector; kNone = the file does not say
+// How a sequence's rows become one vector; kNone = the file does not say.
+enum class Pooling { kNone, kMean, kCls, kLast, kMax, kMeanSqrt, kWeightedMean };
+
+std::optional<Pooling> pooling_by_name(std::string_view name);  // as sentence-transformers calls them: "mean", "cls", "lasttoken", …
+const char* pooling_name(Pooling pooling);
+
+// A head that sorts sequences into classes: a pooled state → dense → activation → norm → labels.
+enum class HeadActivation { kNone, kTanh, kRelu, kGelu };
+struct ClassifierTraits {
+  std::int32_t labels = 0;  // 0 = the model has no such head
+  Pooling pooling = Pooling::kCls;
+  HeadActivation activation = HeadActivation::kNone;
+  std::vector<std::string> names;  // of the labels; empty = the file does not say
+};
 
 // What one layer is made of. Norms exist where the weights have them (weights.h).
 struct LayerTraits {
@@ -106,8 +121,8 @@ struct Traits {
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1, logit_softcap = 0;
   std::int32_t position_offset = 0;  // added to positions for learned position embeddings (RoBERTa: 2)
 
-  Pooling pooling = Pooling::kNone;  // encoders only
-  bool normalize_pooled = false;     // the pooled vector is divided by its Euclidean norm
+  Pooling pooling = Pooling::kNone;
+  bool normalize_pooled = false;  // the pooled vector is divided by its Euclidean norm
 
   std::vector<LayerTraits> layers;
   std::vector<RopeTraits> ropes;
@@ -116,6 +131,7 @@ struct Traits {
   RecurrentTraits recurrent;
   FfnTraits ffn;
   ExpertTraits experts;
+  ClassifierTraits classifier;
 
   bool has_attention() const;                             // any layer that needs KV blocks
   bool has_state() const;                                 // any layer that needs a state slot

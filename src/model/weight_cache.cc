@@ -40,7 +40,7 @@ template <class F>
 void for_each_matrix(Weights& weights, F f) {
   const auto linear = [&](auto&... layers) { ((layers.weight ? f(*layers.weight) : void()), ...); };
   const auto ffn = [&](FfnWeights& w) { linear(w.gate, w.up, w.gate_up, w.down); };
-  linear(weights.head, weights.pooler);
+  linear(weights.head, weights.pooler, weights.classifier.dense, weights.classifier.out);
   for (LayerWeights& layer : weights.layers) {
     linear(layer.attention.q, layer.attention.k, layer.attention.v, layer.attention.qkv, layer.attention.o);
     linear(layer.latent.q, layer.latent.q_down, layer.latent.q_up, layer.latent.kv_down, layer.latent.o);

@@ -77,6 +77,13 @@ struct LayerWeights {
   ExpertWeights experts;
 };
 
+// ClassifierTraits says what happens between the parts; all but `out` may be absent.
+struct ClassifierWeights {
+  Linear dense;
+  NormWeights norm;
+  Linear out;
+};
+
 // Bytes of a weight in another order than the file's, which nobody has made yet: a packed weight that is found in the cache never needs
 // them. `rows` of equal size; make(first, count, out) writes some of them, from any thread.
 struct DeferredBytes {
@@ -91,8 +98,9 @@ struct Weights {
   NormWeights embedding_norm;
   std::vector<LayerWeights> layers;
   NormWeights final_norm;
-  Linear head;                                           // tied: the same view as token_embedding
-  Linear pooler;                                         // BERT: tanh(W · first position)
+  Linear head;    // tied: the same view as token_embedding; absent when the file has none
+  Linear pooler;  // BERT: tanh(W · first position)
+  ClassifierWeights classifier;
   std::vector<std::shared_ptr<const MappedFile>> files;  // what the model was loaded from
   std::vector<std::shared_ptr<const void>> owners;       // files and converted buffers that the views point into
   std::vector<DeferredBytes> deferred;                   // parts of those buffers

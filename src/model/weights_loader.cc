@@ -125,7 +125,17 @@ Status WeightReader::globals() {
   }
   WEIR_ASSIGN(weights_.embedding_norm, norm(names.embedding_norm.empty() ? "" : names.root + names.embedding_norm, hidden));
   WEIR_ASSIGN(weights_.final_norm, norm(names.final_norm.empty() ? "" : names.root + names.final_norm, hidden));
+  WEIR_TRY(classifier());
   return head();
+}
+
+// By a class that has none for tokens: "MistralModel" of an embedding model, "Qwen3ForSequenceClassification".
+bool WeightReader::saved_without_head() const {
+  const auto without = [](const std::string& name) {
+    return name.ends_with("ForSequenceClassification") || (name.ends_with("Model") && !name.ends_with("LMHeadModel"));
+  };
+  const auto classes = plan_.config.texts({"architectures"});
+  return !classes.empty() && std::ranges::all_of(classes, without) && !source_.has(plan_.names.head + ".weight");
 }
 
 Status WeightReader::head() {
@@ -136,6 +146,7 @@ Status WeightReader::head() {
     WEIR_ASSIGN(weights_.pooler, linear(names.root + names.pooler, traits.hidden, traits.hidden, Bias::kRequired));
     return {};
   }
+  if (saved_without_head()) return {};
   // A head of the file counts even where config.json speaks of a tied one, as transformers has it; a copy of the embedding is
   // the usual case, then both are the same.
   if (source_.has(names.head + ".weight") || !plan_.config.flag_or({"tie_word_embeddings|tie_embedding", nullptr}, true)) {

@@ -28,6 +28,9 @@ class WeightReader {
 
  private:
   Status head();
+  bool saved_without_head() const;
+  Status classifier();  // weights_classifier.cc
+  Status classifier_parts();
   Status norms(const std::string& prefix, LayerWeights& out);
   Status attention(const std::string& prefix, AttentionWeights& out);  // weights_attention.cc
   Status fused_qkv(const std::string& base, AttentionWeights& out);

@@ -35,7 +35,7 @@ void bert_names(Plan& plan) {
   n.ffn = {"", "intermediate.dense", "output.dense", ""};
   n.after_ffn = "output.LayerNorm";
   find_root(plan, {"", "bert.", "roberta."});
-  plan.ignored = {"cls.", "lm_head.", "classifier.", "qa_outputs."};  // heads for other tasks than embedding
+  plan.ignored = {"cls.", "lm_head.", "classifier.", "qa_outputs."};  // heads for other tasks
 }
 
 std::int32_t rows_of(const Plan& plan, const std::string& name) {
@@ -43,9 +43,7 @@ std::int32_t rows_of(const Plan& plan, const std::string& name) {
   return view && view->rows() > 0 && view->rows() <= kMaxSize ? static_cast<std::int32_t>(view->rows()) : 1;
 }
 
-}  // namespace
-
-void plan_bert(Plan& plan) {
+void plan_encoder(Plan& plan) {
   read_sizes(plan);
   read_attention(plan);
   use_layer_norm(plan, Bias::kRequired, 1e-12);
@@ -63,13 +61,22 @@ void plan_bert(Plan& plan) {
   bert_names(plan);
   plan.positions = c.gguf() ? rows_of(plan, plan.names.position_embedding) : t.max_context;
   plan.types = c.gguf() ? rows_of(plan, plan.names.type_embedding) : c.size_or({"type_vocab_size"}, 2, 1, 4096);
-  constexpr Pooling kByNumber[] = {Pooling::kNone, Pooling::kMean, Pooling::kCls, Pooling::kLast, Pooling::kNone};
-  t.pooling = kByNumber[c.size_or({nullptr, "pooling_type"}, 0, 0, 4)];
+}
+
+}  // namespace
+
+void plan_bert(Plan& plan) {
+  plan_encoder(plan);
+  if (!is_sequence_classifier(plan)) return;
+  const std::string pooler = plan.names.root + "pooler.dense";
+  use_classifier(plan, {.dense = pooler.c_str(), .out = "classifier", .activation = HeadActivation::kTanh});
 }
 
 // Positions start behind that of the padding token.
 void plan_roberta(Plan& plan) {
-  plan_bert(plan);
+  plan_encoder(plan);
+  if (is_sequence_classifier(plan))
+    use_classifier(plan, {.dense = "classifier.dense", .out = "classifier.out_proj", .activation = HeadActivation::kTanh});
   Traits& t = plan.traits;
   t.position_offset = plan.config.size_or({"pad_token_id"}, 1, 0, 1024) + 1;
   t.max_context = std::max(0, t.max_context - t.position_offset);

@@ -21,6 +21,18 @@ struct Family {
 std::span<const Family> families();
 const Family* find_family_by_type(std::string_view model_type);
 const Family* find_family_by_architecture(std::string_view architecture);
+// Heads that sort sequences into classes: BERT's family says where its own lies, any decoder's and any GGUF file's is found here.
+struct ClassifierPlace {
+  const char* dense = "";  // whole names without ".weight"; "" = no such part
+  const char* norm = "";
+  const char* out = "";
+  HeadActivation activation = HeadActivation::kNone;
+  Pooling pooling = Pooling::kCls;
+};
+bool is_sequence_classifier(Plan& plan);  // config.json names such a class
+void use_classifier(Plan& plan, const ClassifierPlace& place);
+void find_classifier(Plan& plan);  // after the family's own function
+
 std::string known_types();  // "bert, cohere, …", for messages
 std::string known_architectures();
 
