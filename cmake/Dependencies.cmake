@@ -20,18 +20,18 @@ if(WEIR_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
 
-# native/text: chat templates (minijinja) and, later, structured output (llguidance), as one static library.
-# Any cargo from 1.85 will do; rustup's is looked at first, Debian's cargo-web and rustc-web are the fallback.
+# native/text: chat templates (minijinja) and constrained output (llguidance), as one static library.
+# Any cargo from 1.87 will do; rustup's is looked at first, Debian's cargo-web and rustc-web are the fallback.
 function(weir_usable_cargo result path)
   execute_process(COMMAND ${path} --version OUTPUT_VARIABLE version ERROR_QUIET RESULT_VARIABLE failed)
-  if(failed OR NOT version MATCHES "cargo ([0-9.]+)" OR CMAKE_MATCH_1 VERSION_LESS 1.85)
+  if(failed OR NOT version MATCHES "cargo ([0-9.]+)" OR CMAKE_MATCH_1 VERSION_LESS 1.87)
     message(STATUS "Passing over ${path}: too old or not working")
     set(${result} FALSE PARENT_SCOPE)
   endif()
 endfunction()
 find_program(CARGO cargo HINTS ENV CARGO_HOME $ENV{HOME}/.cargo PATHS /usr/bin PATH_SUFFIXES bin VALIDATOR weir_usable_cargo)
 if(NOT CARGO)
-  message(FATAL_ERROR "No usable cargo (Rust 1.85 or newer) was found. On Debian: apt-get install cargo-web rustc-web. "
+  message(FATAL_ERROR "No usable cargo (Rust 1.87 or newer) was found. On Debian: apt-get install cargo-web rustc-web. "
     "Else install Rust from https://rustup.rs, or name it with -DCARGO=/path/to/cargo.")
 endif()
 set(native_text_dir ${CMAKE_SOURCE_DIR}/native/text)

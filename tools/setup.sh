@@ -24,7 +24,7 @@ has_rust() {
   local version
   version=$(PATH=${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH && rustc --version >/dev/null 2>&1 && cargo --version 2>/dev/null) || return 1
   [[ $version =~ ^cargo\ ([0-9]+)\.([0-9]+) ]] || return 1
-  ((BASH_REMATCH[1] > 1 || BASH_REMATCH[2] >= 85))
+  ((BASH_REMATCH[1] > 1 || BASH_REMATCH[2] >= 87))
 }
 
 missing_packages() {

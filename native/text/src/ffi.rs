@@ -11,7 +11,7 @@ pub struct Text {
 }
 
 impl Text {
-    fn new(text: String) -> Text {
+    pub fn new(text: String) -> Text {
         if text.is_empty() {
             return Text { data: std::ptr::null_mut(), size: 0 };
         }
@@ -21,9 +21,9 @@ impl Text {
     }
 }
 
-const OK: i32 = 0;
+pub const OK: i32 = 0;
 
-fn code(kind: FailureKind) -> i32 {
+pub fn code(kind: FailureKind) -> i32 {
     match kind {
         FailureKind::Syntax => 1,
         FailureKind::Raised => 2,
@@ -36,13 +36,13 @@ fn code(kind: FailureKind) -> i32 {
 }
 
 /// Runs `body`; a panic in it becomes a failure.
-fn contained<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| Err(Failure::panic()))
+pub fn contained<T>(what: &str, body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| Err(Failure::panic(what)))
 }
 
 /// # Safety
 /// `data` points to `size` readable bytes, or `size` is 0.
-unsafe fn text<'a>(data: *const u8, size: usize, what: &str) -> Result<&'a str, Failure> {
+pub unsafe fn text<'a>(data: *const u8, size: usize, what: &str) -> Result<&'a str, Failure> {
     if size == 0 {
         return Ok("");
     }
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn weir_template_compile(
     result: *mut *mut Template,
     error: *mut Text,
 ) -> i32 {
-    let compiled = contained(|| {
+    let compiled = contained("template", || {
         let name = unsafe { text(name, name_size, "the template's name") }?;
         Template::compile(unsafe { text(source, source_size, name) }?, name)
     });
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn weir_template_render(
     unix_seconds: i64,
     out: *mut Text,
 ) -> i32 {
-    let rendered = contained(|| {
+    let rendered = contained("template", || {
         let template = unsafe { compiled.as_ref() }.ok_or_else(|| Failure::bad_input("no template".into()))?;
         template.render(unsafe { text(context, context_size, "the context") }?, unix_seconds)
     });

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Text services of Weir behind one C header (include/weir_text.h). `template` renders chat templates with minijinja the way
-//! Python's Jinja2 would; the other modules are what it needs for that. `ffi` is the border: only it is unsafe.
+//! Text services of Weir behind C headers (include/). `template` renders chat templates with minijinja the way Python's Jinja2
+//! would; `grammar` constrains output with llguidance. The other modules are what they need. Only `ffi` and `grammar::ffi`, the
+//! border, and the tokenizer's call back over it are unsafe.
 
 mod args;
 mod clock;
 mod ffi;
 mod filters;
+mod grammar;
 mod json;
 mod limits;
 mod percent;

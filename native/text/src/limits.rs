@@ -30,24 +30,24 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Runs `work` on a thread of its own; a panic or the deadline becomes a failure. A thread that missed the deadline goes on
 /// until its fuel ends, so callers should not start the same work again.
-pub fn guarded<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
+pub fn guarded<T: Send + 'static>(what: &'static str, work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));
     let (send, receive) = sync_channel(1);
-    let worker = std::thread::Builder::new().name("template".into()).stack_size(STACK_BYTES).spawn(move || {
-        let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Failure::panic()));
+    let worker = std::thread::Builder::new().name(what.into()).stack_size(STACK_BYTES).spawn(move || {
+        let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Failure::panic(what)));
         let _ = send.send(result);
     });
-    let worker = worker.map_err(|e| Failure::limit(format!("no thread for the template: {e}")))?;
+    let worker = worker.map_err(|e| Failure::limit(format!("no thread for the {what}: {e}")))?;
     match receive.recv_timeout(DEADLINE) {
         Ok(result) => {
             let _ = worker.join();
             result
         }
         Err(RecvTimeoutError::Timeout) => {
-            Err(Failure { kind: FailureKind::Deadline, message: format!("the template took more than {} s", DEADLINE.as_secs()) })
+            Err(Failure { kind: FailureKind::Deadline, message: format!("the {what} took more than {} s", DEADLINE.as_secs()) })
         }
-        Err(RecvTimeoutError::Disconnected) => Err(Failure::panic()),
+        Err(RecvTimeoutError::Disconnected) => Err(Failure::panic(what)),
     }
 }
 

@@ -37,8 +37,12 @@ impl Failure {
         Failure { kind: FailureKind::Limit, message }
     }
 
-    pub fn panic() -> Failure {
-        Failure { kind: FailureKind::Panic, message: "the template engine failed on this template".into() }
+    pub fn unsupported(message: String) -> Failure {
+        Failure { kind: FailureKind::Unsupported, message }
+    }
+
+    pub fn panic(what: &str) -> Failure {
+        Failure { kind: FailureKind::Panic, message: format!("the {what} engine failed on this {what}") }
     }
 }
 
@@ -54,7 +58,7 @@ impl Template {
     pub fn compile(text: &str, name: &str) -> Result<Template, Failure> {
         limits::check_source(text).map_err(|e| Failure::limit(format!("template {name}: {e}")))?;
         let (text, name) = (text.to_string(), name.to_string());
-        limits::guarded(move || {
+        limits::guarded("template", move || {
             let source = source::prepare(&text).map_err(|e| Failure::limit(format!("template {name}: {e}")))?;
             let mut environment = environment().map_err(|e| failure(&e, &name))?;
             environment.add_template_owned(NAME, source).map_err(|e| failure(&e, &name))?;
@@ -69,7 +73,7 @@ impl Template {
         let members = json::parse(context).map_err(|e| Failure::bad_input(format!("the context of {}: {e}", self.name)))?;
         let fuel = limits::FUEL + limits::FUEL_PER_CONTEXT_BYTE * context.len() as u64;
         let (name, environment) = (self.name.clone(), self.environment.clone());
-        let rendered = limits::guarded(move || render(&environment, members, unix_seconds, fuel).map_err(|e| failure(&e, &name)));
+        let rendered = limits::guarded("template", move || render(&environment, members, unix_seconds, fuel).map_err(|e| failure(&e, &name)));
         if rendered.as_ref().is_err_and(|e| e.kind == FailureKind::Deadline) {
             self.missed_deadline.store(true, Ordering::Relaxed);
         }
