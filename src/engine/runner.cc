@@ -59,6 +59,16 @@ void Runner::close(SeqId id) {
 
 std::int64_t Runner::length(SeqId id) const { return sequences_.at(id).length; }
 
+Status Runner::truncate(SeqId id, std::int64_t length) {
+  Sequence& sequence = sequences_.at(id);
+  WEIR_CHECK(length >= 0 && length <= sequence.length, "truncate to {} of {}", length, sequence.length);
+  if (length == sequence.length) return {};
+  if (sequence.state.valid()) return fail(ErrorCode::kUnsupported, "a model with recurrent layers cannot take tokens back");
+  if (uses_blocks_) sequence.blocks.truncate(length);
+  sequence.length = length;
+  return {};
+}
+
 std::int64_t Runner::free_tokens() const { return static_cast<std::int64_t>(blocks_.available()) * blocks_.block_tokens(); }
 
 // Room for all pieces, or an error that leaves everything as it was.

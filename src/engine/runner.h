@@ -46,6 +46,8 @@ class Runner {
   Result<SeqId> open(std::int32_t rope_length = 0);
   void close(SeqId sequence);
   std::int64_t length(SeqId sequence) const;
+  // Takes back all behind the first `length` tokens. kUnsupported for a model with recurrent layers, whose state knows no way back.
+  Status truncate(SeqId sequence, std::int64_t length);
 
   // Appends the pieces (each of another sequence) in one forward pass. The result has one row per wanted output, in the
   // order of the pieces, and is valid until the next step. kExhausted when the blocks do not suffice: nothing was appended.
