@@ -26,7 +26,7 @@ void PromptLookup::follow(TokenId token) {
   if (source_.strength == 0) {
     ++since_;
   } else if (tokens_[static_cast<std::size_t>(source_.next)] == token) {
-    source_.strength = std::min(source_.strength + 1, kLongest);
+    source_.strength = source_.strength == kResumed ? kResumed + kNear : std::min(source_.strength + 1, kLongest);
     ++source_.next;
   } else {
     left_ = source_.next;
@@ -84,9 +84,13 @@ void PromptLookup::consider_chain(const NgramChains& chains, Match& best) const 
 // One token that agrees is enough beside the place that was just left: the change may have been that short.
 void PromptLookup::consider_neighbours(Match& best) const {
   if (left_ < 0 || since_ > kPatience) return;
-  const std::int32_t last = std::min(left_ + kReach, static_cast<std::int32_t>(tokens_.size()) - 1);
-  for (std::int32_t place = std::max(left_ - kReach, 1); place <= last; ++place) consider(place, best);
-  if (best.strength == 0 && since_ == 1 && left_ < last) best = {1, left_ + 1};  // one token in place of another
+  const auto size = static_cast<std::int32_t>(tokens_.size());
+  for (std::int32_t away = 0; away <= kReach; ++away) {
+    for (const std::int32_t place : {left_ + away, left_ - away}) {
+      if (place >= 1 && place < size) consider(place, best);
+    }
+  }
+  if (best.strength == 0 && since_ == 1 && left_ + 1 < size) best = {kResumed, left_ + 1};  // one token in place of another
 }
 
 PromptLookup::Match PromptLookup::find() {

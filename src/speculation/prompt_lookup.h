@@ -25,8 +25,10 @@ class PromptLookup {
   std::int64_t size() const { return forgotten_ + static_cast<std::int64_t>(tokens_.size()); }
 
   struct Match {
-    std::int32_t strength = 0;  // tokens that agree, up to kLongest, and kNear more for a place near the last one; 0 = none
-    std::int32_t next = 0;      // where it goes on, within the tokens kept
+    // Tokens that agree, up to kLongest, and kNear more for a place near the last one; kResumed when none does and the copy is taken
+    // to go on behind one that was replaced; 0 = none.
+    std::int32_t strength = 0;
+    std::int32_t next = 0;  // where it goes on, within the tokens kept
   };
   // O(1): at most kPlaces places of each of two n-grams are looked at. The place is remembered as the one copied from.
   Match find();
@@ -34,7 +36,7 @@ class PromptLookup {
   void read(const Match& match, std::span<TokenId> guesses) const;
 
   static constexpr std::int32_t kShort = 2, kLong = 5;  // n of the two n-grams
-  static constexpr std::int32_t kPlaces = 16, kLongest = 32, kNear = 3;
+  static constexpr std::int32_t kPlaces = 16, kLongest = 32, kNear = 3, kResumed = 1;
   static constexpr std::int32_t kReach = 12, kPatience = 8;  // near: so far from where it was left, for so many tokens
 
  private:
