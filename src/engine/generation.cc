@@ -23,15 +23,6 @@ bool ends_generation(const LoadedModel& loaded, std::span<const TokenId> more, T
 
 }  // namespace
 
-const char* finish_reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kCancelled: return "cancelled";
-  }
-  return "unknown";
-}
-
 double GenerationResult::prefill_tokens_per_s() const {
   return prefill_s > 0 ? static_cast<double>(prompt_tokens - cached_tokens) / prefill_s : 0;
 }

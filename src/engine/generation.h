@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "engine/completion.h"
 #include "engine/loaded_model.h"
 #include "engine/runner.h"
 #include "sampling/logprobs.h"
@@ -28,9 +29,6 @@ struct GenerationRequest {
 
 // Gets whole UTF-8 text as it is settled, stop strings never; "" between chunks of a long prompt. Returning false cancels.
 using TextSink = std::function<bool(std::string_view)>;
-
-enum class FinishReason { kStop, kLength, kCancelled };
-const char* finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled"
 
 struct GenerationResult {
   std::string text = {};

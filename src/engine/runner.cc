@@ -85,7 +85,7 @@ Status Runner::reserve(std::span<const Piece> pieces) {
   for (const Piece& piece : pieces) {
     Sequence& sequence = sequences_.at(piece.sequence);
     WEIR_ASSIGN(const auto copy, sequence.blocks.grow(sequence.length + static_cast<std::int64_t>(piece.tokens.size())));
-    if (copy) memory_.copy_block(copy->from, copy->to);
+    if (copy) memory_.copy_block(0, copy->from, copy->to, copy->tokens);
   }
   return {};
 }

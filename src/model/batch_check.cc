@@ -2,6 +2,7 @@
 // The contract of a Batch, rule by rule.
 #include "model/batch_check.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace weir::model {
@@ -23,17 +24,32 @@ std::int64_t position_limit(const Traits& traits, const Weights& weights) {
   return weights.position_embedding ? weights.position_embedding->view.dim(0) - traits.position_offset : most;
 }
 
-Status check_blocks(std::size_t index, const SequenceSlice& slice, std::int64_t end, const SequenceMemory& memory) {
-  const auto reach = static_cast<std::int64_t>(slice.blocks.size()) * memory.block_tokens();
+// A table of a slice. Blocks before the window of the first row may be gone.
+Status check_blocks(std::size_t index, const SequenceSlice& slice, std::span<const BlockId> table, const SequenceMemory& memory,
+                    std::int32_t group) {
+  const std::int64_t end = std::int64_t{slice.first_position} + slice.row_count, size = memory.block_tokens();
+  const auto reach = static_cast<std::int64_t>(table.size()) * size;
   if (end > reach) {
-    return fail(ErrorCode::kInvalidArgument, "slice {} ends at position {}, its {} blocks hold {}", index, end, slice.blocks.size(), reach);
+    return fail(ErrorCode::kInvalidArgument, "slice {} ends at position {}, its {} blocks hold {}", index, end, table.size(), reach);
   }
-  const std::int64_t needed = (end + memory.block_tokens() - 1) / memory.block_tokens();
-  for (const BlockId block : slice.blocks.first(static_cast<std::size_t>(needed))) {
-    if (!block.valid() || block.value >= memory.blocks()) {
-      return fail(ErrorCode::kInvalidArgument, "slice {}: block {} is not in [0, {})", index, block.value, memory.blocks());
+  const std::int32_t window = memory.window(group), limit = memory.blocks(group);
+  const std::int64_t first_seen = window > 0 ? std::max<std::int64_t>(0, std::int64_t{slice.first_position} - window + 1) / size : 0;
+  for (std::int64_t i = 0; i * size < end; ++i) {
+    const BlockId block = table[static_cast<std::size_t>(i)];
+    if (block.valid() ? block.value >= limit : i >= first_seen) {
+      return fail(ErrorCode::kInvalidArgument, "slice {}: block {} is not in [0, {})", index, block.value, limit);
     }
   }
+  return {};
+}
+
+// All tables of a slice.
+Status check_tables(std::size_t index, const Batch& batch, const SequenceMemory& memory) {
+  const SequenceSlice& slice = batch.slices[index];
+  WEIR_TRY(check_blocks(index, slice, slice.blocks, memory, 0));
+  const auto further = static_cast<std::size_t>(memory.groups()) - 1;
+  for (std::size_t g = 0; g < further; ++g)
+    WEIR_TRY(check_blocks(index, slice, batch.tables[index * further + g], memory, static_cast<std::int32_t>(g) + 1));
   return {};
 }
 
@@ -78,13 +94,18 @@ Status check_batch(const Traits& traits, const Weights& weights, const SequenceM
   const std::int64_t limit = position_limit(traits, weights);
   const bool attention = traits.has_attention(), recurrent = traits.has_state();
   state_used.assign(recurrent ? static_cast<std::size_t>(memory.state_slots()) : 0, false);
+  const std::size_t tables = attention ? batch.slices.size() * static_cast<std::size_t>(memory.groups() - 1) : 0;
+  if (batch.tables.size() != tables) {
+    return fail(ErrorCode::kInvalidArgument, "{} further block tables for {} slices, {} are needed", batch.tables.size(),
+                batch.slices.size(), tables);
+  }
   std::int64_t row = 0;
   for (std::size_t i = 0; i < batch.slices.size(); ++i) {
     const SequenceSlice& slice = batch.slices[i];
     if (slice.first_row != row) return fail(ErrorCode::kInvalidArgument, "slice {} starts at row {}, not {}", i, slice.first_row, row);
     WEIR_TRY(check_slice(traits, limit, i, slice));
     row += slice.row_count;
-    if (attention) WEIR_TRY(check_blocks(i, slice, std::int64_t{slice.first_position} + slice.row_count, memory));
+    if (attention) WEIR_TRY(check_tables(i, batch, memory));
     if (recurrent) WEIR_TRY(check_state(i, slice, memory, state_used));
   }
   const auto rows = static_cast<std::int64_t>(batch.tokens.size());

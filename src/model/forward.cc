@@ -135,6 +135,8 @@ Status Model::forward(const Batch& batch, SequenceMemory& memory, Matrix out) tr
   Pass pass{*backend_, traits_, memory, batch.slices, {}, scratch_->arena, static_cast<std::int64_t>(batch.tokens.size())};
   fill_ropes(pass, scratch_->ropes);
   pass.ropes = scratch_->ropes;
+  scratch_->fill_further_slices(batch);
+  pass.further_slices = scratch_->further_slices;
 
   const Matrix stream = pass.matrix(traits_.hidden);
   embed(pass, weights_, batch, stream);

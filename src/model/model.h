@@ -18,12 +18,15 @@ namespace weir::model {
 // What a forward pass leaves for its output rows. Encoders have hidden states only, whatever is asked.
 enum class Output { kLogits, kHidden };  // kHidden: the states after the final norm
 
-// Rows of a step. Slices cover the rows in order, without gaps. Each slice's blocks reach its last position.
+// Rows of a step. Slices cover the rows in order, without gaps. Each block table of a slice reaches its last position; what no row of
+// the slice sees of a windowed one may be gone (invalid ids).
 struct Batch {
   std::span<const TokenId> tokens;  // one per row, in [0, vocab_size)
   std::span<const kernels::SequenceSlice> slices;
   std::span<const std::int32_t> output_rows;  // rows whose logits (encoders: hidden states) are wanted, ascending
   std::span<const std::int32_t> token_types;  // BERT; empty = 0
+  // A slice's own blocks are its table for the memory's group 0; those for the further groups follow one another here, slice by slice.
+  std::span<const std::span<const BlockId>> tables = {};
   Output output = Output::kLogits;
 };
 

@@ -25,6 +25,13 @@ struct Pass {
   std::span<const ConstMatrix> ropes;  // a table of cosines and sines for each of Traits::ropes
   Arena& arena;
   std::int64_t rows = 0;
+  std::span<const kernels::SequenceSlice> further_slices = {};  // the slices with the tables of groups 1, 2, …, group by group
+
+  // The slices with the block tables of a layer's group.
+  std::span<const kernels::SequenceSlice> kv_slices(std::int32_t layer) const {
+    const auto group = static_cast<std::size_t>(memory.group_of(layer));
+    return group == 0 ? slices : further_slices.subspan((group - 1) * slices.size(), slices.size());
+  }
 
   Matrix matrix(std::int64_t cols) const { return arena.matrix(rows, cols); }
 };

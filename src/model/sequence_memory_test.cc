@@ -62,7 +62,7 @@ TEST(SequenceMemory, CopiesABlockInAllLayersAndNothingElse) {
   std::memset(at(0, false, 1), 1, keys);
   std::memset(at(0, true, 1), 2, values);
   std::memset(at(2, false, 1), 3, latents);
-  memory.copy_block(BlockId(1), BlockId(2));
+  memory.copy_block(0, BlockId(1), BlockId(2), 16);
   const auto all = [](const std::byte* begin, std::size_t size, int value) {
     return std::all_of(begin, begin + size, [&](std::byte b) { return b == std::byte(value); });
   };
@@ -117,7 +117,7 @@ TEST(SequenceMemory, WithoutMemoryBookkeepingStillWorks) {
   ASSERT_FALSE(memory.status().has_value());
   memory.clear_state(StateSlot(1));
   memory.copy_state(StateSlot(0), StateSlot(1));
-  memory.copy_block(BlockId(0), BlockId(1));
+  memory.copy_block(0, BlockId(0), BlockId(1), 16);
 }
 
 }  // namespace

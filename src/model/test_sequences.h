@@ -72,7 +72,7 @@ class TestSequences {
   // `to` becomes what `from` is.
   void fork(std::int32_t from, std::int32_t to) {
     const auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
-    for (std::size_t i = 0; i < blocks_[a].size(); ++i) memory_->copy_block(blocks_[a][i], blocks_[b][i]);
+    for (std::size_t i = 0; i < blocks_[a].size(); ++i) memory_->copy_block(0, blocks_[a][i], blocks_[b][i], memory_->block_tokens());
     memory_->copy_state(StateSlot(from), StateSlot(to));
     lengths_[b] = lengths_[a];
   }

@@ -25,6 +25,11 @@ class Sampler {
   // first; empty = all. kInvalidArgument when a logit is NaN or +inf, or when no token is left to choose.
   Result<TokenId> sample(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed = {});
 
+  // A token of the answer that was not drawn: it counts as seen.
+  void see(TokenId id) {
+    if (has_penalties()) ++count(id).answered;
+  }
+
   std::uint64_t seed() const { return seed_; }
 
  private:

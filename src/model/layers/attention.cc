@@ -87,7 +87,8 @@ void mix_attention(const Pass& pass, const Layer& layer, Input x, Target target)
   if (t.qk_norm_after_rope) normalise(pass, t, w, h);
 
   const kernels::KvLayer& kv = pass.memory.kv(layer.index);
-  pass.backend.store_kv(h.k, h.v, pass.slices, kv);
+  const std::span<const kernels::SequenceSlice> slices = pass.kv_slices(layer.index);
+  pass.backend.store_kv(h.k, h.v, slices, kv);
   const Matrix out = pass.matrix(std::int64_t{t.heads} * t.value_dim);
   const kernels::AttentionParams params{.heads = t.heads,
                                         .scale = t.scale,
@@ -95,7 +96,7 @@ void mix_attention(const Pass& pass, const Layer& layer, Input x, Target target)
                                         .window = layer.traits.window,
                                         .sinks = data_or_null(w.sinks),
                                         .causal = t.causal};
-  pass.backend.attention(h.q, pass.slices, kv, params, out);
+  pass.backend.attention(h.q, slices, kv, params, out);
   if (t.output_gate) pass.backend.activate_mul(Activation::kSigmoid, h.gate, out, out);
   linear(pass, out, w.o, target.out, target.accumulate);
 }

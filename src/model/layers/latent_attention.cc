@@ -67,11 +67,12 @@ void mix_latent_attention(const Pass& pass, const Layer& layer, ConstMatrix x, T
       absorbed);
 
   const kernels::KvLayer& kv = pass.memory.kv(layer.index);
-  pass.backend.store_kv(m.latent, {}, pass.slices, kv);
+  const std::span<const kernels::SequenceSlice> slices = pass.kv_slices(layer.index);
+  pass.backend.store_kv(m.latent, {}, slices, kv);
   const Matrix attended = pass.matrix(heads * t.kv_rank), values = pass.matrix(heads * t.value_dim);
   const kernels::AttentionParams params{
       .heads = a.heads, .scale = a.scale, .softcap = a.softcap, .window = layer.traits.window, .sinks = nullptr, .causal = a.causal};
-  pass.backend.attention(absorbed, pass.slices, kv, params, attended);
+  pass.backend.attention(absorbed, slices, kv, params, attended);
   map_heads(pass, w.value_up, attended, t.kv_rank, values, t.value_dim);
   linear(pass, values, w.o, target.out, target.accumulate);
 }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps on a real model: the plan's memory operations on its KV blocks and states, then its rows as one forward pass.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/pool_memory.h"
+#include "engine/step_executor.h"
+#include "kvcache/disk_tier.h"
+#include "model/model.h"
+
+namespace weir::engine {
+
+class ModelExecutor final : public StepExecutor {
+ public:
+  // The model must outlive it. kExhausted when the memory cannot be had.
+  static Result<std::unique_ptr<ModelExecutor>> create(model::Model& model, const model::MemorySizes& sizes);
+
+  // For saves and loads of the plans; must outlive it. Its pools are those of pool_bytes().
+  void use_tier(kvcache::DiskTier* tier) { tier_ = tier; }
+  std::vector<std::uint64_t> pool_bytes() const { return pools_.pool_bytes(); }
+  std::string memory_layout() const { return memory_.layout(); }
+
+  std::int32_t vocabulary() const override { return model_.traits().vocab_size; }
+  Result<kernels::ConstMatrix> run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) override;
+
+ private:
+  ModelExecutor(model::Model& model, const model::MemorySizes& sizes);
+  void add_row(const scheduler::Row& row, const RowContext& context);
+
+  model::Model& model_;
+  model::SequenceMemory memory_;
+  PoolMemory pools_;
+  kvcache::DiskTier* tier_ = nullptr;
+
+  // One step's batch; kept between steps so that a steady state allocates nothing.
+  std::vector<TokenId> tokens_;
+  std::vector<kernels::SequenceSlice> slices_;
+  std::vector<std::span<const BlockId>> tables_;
+  std::vector<std::int32_t> output_rows_;
+  std::vector<float> logits_;
+};
+
+}  // namespace weir::engine

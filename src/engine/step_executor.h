@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step's plan carried out: memory operations first, then all rows as one batch through the model. The step loop knows only this
+// interface, so that its tests run without a model.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/matrix.h"
+#include "scheduler/step_plan.h"
+
+namespace weir::engine {
+
+// What the plan does not say of a row, by the row's number.
+struct RowContext {
+  std::int32_t rope_length = 0;  // as in kernels::SequenceSlice
+};
+
+class StepExecutor {
+ public:
+  virtual ~StepExecutor() = default;
+  virtual std::int32_t vocabulary() const = 0;
+  // The logits that rows want, in the order of the rows: [sum of Row::logits, vocabulary], valid until the next call. After an error
+  // nothing that the rows wrote may be relied on.
+  virtual Result<kernels::ConstMatrix> run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) = 0;
+};
+
+}  // namespace weir::engine
