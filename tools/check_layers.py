@@ -18,6 +18,7 @@ LAYERS: dict[str, set[str]] = {
     "tensor": {"base"},
     "kernels": {"tensor"},
     "formats": {"tensor"},
+    "http": {"base"},
     "text": {"base"},
     "tokenizer": {"formats"},
     "grammar": {"text", "tokenizer"},
