@@ -13,6 +13,7 @@
 #include "bench/cold_start.h"
 #include "bench/engine_speed.h"
 #include "bench/machine.h"
+#include "bench/service_speed.h"
 #include "engine/generation.h"
 #include "model_options.h"
 #include "store/resolve.h"
@@ -25,6 +26,7 @@ struct EngineVerb {
   ModelOptions model;
   bench::EngineSpeedOptions options;
   std::string kv_type = "auto", json;
+  std::string through = "engine", csv;
   bool cold = false, first_token = false;
 };
 
@@ -57,6 +59,7 @@ json::Object to_json(const Setting& setting, const engine::LoadedModel& loaded, 
           {"file_bytes", file_bytes(loaded)},
           {"kv_type", dtype_name(verb.options.kv_type)},
           {"activations", verb.model.activations},
+          {"through", verb.through},
           {"runs", verb.options.runs},
           {"load_s", setting.load_s},
           {"resident_bytes", memory.resident},
@@ -85,10 +88,26 @@ void print_header(std::FILE* to, const Setting& setting, const engine::LoadedMod
              format_bytes(limits.working_set), limits.read.by);
   for (const auto& [arithmetic, roof] : limits.arithmetic)
     fmt::print(to, ", {} {:.0f} Gop/s", kernels::arithmetic_name(arithmetic), roof.per_s * 1e-9);
-  fmt::print(to, "\nprompt {}, generate {}, depth {}, median of {} (min..max), share of the limit and what bounds it\n\n",
-             verb.options.prompt, verb.options.generate, verb.options.depth, verb.options.runs);
+  fmt::print(to, "\nthrough the {}: prompt {}, generate {}, depth {}, median of {} (min..max), share of the limit and what bounds it\n\n",
+             verb.through, verb.options.prompt, verb.options.generate, verb.options.depth, verb.options.runs);
   fmt::print(to, "{:>5}  {:>9} {:>17} {:>13}  {:>9} {:>17} {:>13}  {:>9}\n", "batch", "prefill", "tokens/s", "share", "decode",
              "tokens/s, total", "share", "read/step");
+}
+
+Status write_csv(const std::string& target, const std::vector<bench::EngineCase>& cases, const kernels::Limits& limits) {
+  std::string text =
+      "batch,prompt,generate,depth,prefill_tokens_per_s,decode_tokens_per_s,decode_tokens_per_s_per_stream,"
+      "decode_gb_per_s,prefill_share_of_limit,decode_share_of_limit\n";
+  for (const bench::EngineCase& c : cases) {
+    const double prefill = c.prefill_tokens_per_s().median, decode = c.decode_tokens_per_s().median;
+    text += fmt::format("{},{},{},{},{:.2f},{:.2f},{:.2f},{:.3f},{:.4f},{:.4f}\n", c.batch, c.prompt, c.generate, c.depth, prefill, decode,
+                        decode / c.batch, c.step_work.bytes * decode / c.batch * 1e-9,
+                        kernels::best_time(c.prefill_work, limits).seconds * prefill / static_cast<double>(c.prefilled_tokens()),
+                        kernels::best_time(c.step_work, limits).seconds * decode / c.batch);
+  }
+  if (target != "-") return write_file_atomically(target, text);
+  fmt::print("{}", text);
+  return {};
 }
 
 // What --cold starts: load, one token, one line.
@@ -140,14 +159,16 @@ Status run(EngineVerb& verb) {
 
   const std::uint64_t working_set = loaded.model->active_weight_bytes();
   WEIR_ASSIGN(kernels::Limits limits, kernels::measure_limits(setting.threads, working_set));
-  std::FILE* table = verb.json == "-" ? stderr : stdout;
+  std::FILE* table = verb.json == "-" || verb.csv == "-" ? stderr : stdout;
   print_header(table, setting, loaded, verb, limits);
   std::vector<bench::EngineCase> cases;
   for (const std::int32_t batch : verb.options.batches) {
-    WEIR_ASSIGN(auto result, bench::measure_engine(loaded, verb.options, batch, limits, [] { return !interrupted(); }));
+    const auto measure = verb.through == "model" ? bench::measure_engine : bench::measure_service;
+    WEIR_ASSIGN(auto result, measure(loaded, verb.options, batch, limits, [] { return !interrupted(); }, steady_clock()));
     print_case(table, result, limits);
     cases.push_back(std::move(result));
   }
+  if (!verb.csv.empty()) WEIR_TRY(write_csv(verb.csv, cases, limits));
   if (verb.json.empty()) return {};
   WEIR_ASSIGN(const kernels::Limits after, kernels::measure_limits(setting.threads, working_set));
   kernels::merge_limits(limits, after);
@@ -174,8 +195,13 @@ void add_bench_engine(CLI::App& bench, int& exit_status) {
   app->add_option("--kv-type", verb->kv_type, "Element type of the KV cache: f32, f16, bf16 or q8_0; auto: what suits the processor")
       ->capture_default_str();
   app->add_option("--seed", o.seed, "Of the random prompts")->capture_default_str();
+  app->add_option("--through", verb->through,
+                  "What is measured: 'engine', requests from submission to events, or 'model', forward passes alone")
+      ->check(CLI::IsMember({"engine", "model"}))
+      ->capture_default_str();
   app->add_flag("--cold", verb->cold, "Only time fresh processes: from their start to the first token of a 16-token prompt");
   app->add_flag("--first-token", verb->first_token, "What --cold starts: load, choose one token, print a line of JSON")->group("");
+  app->add_option("--csv", verb->csv, "Also write the table as CSV to this file; '-' is standard output");
   app->add_option("--json", verb->json, "Also write JSON to this file; '-' is standard output, the table then goes to standard error");
   app->footer(
       "Prompts are random tokens, choices are greedy and end-of-text does not end a sequence. Shares are of what the machine\n"

@@ -145,7 +145,13 @@ Spread rates(const std::vector<EngineRun>& runs, std::int64_t tokens, double Eng
   return spread_of(std::move(values));
 }
 
-void count_work(EngineCase& result, const ModelCost& cost, const EngineSpeedOptions& options) {
+}  // namespace
+
+Spread EngineCase::prefill_tokens_per_s() const { return rates(runs, prefilled_tokens(), &EngineRun::prefill_s); }
+Spread EngineCase::decode_tokens_per_s() const { return rates(runs, decoded_tokens(), &EngineRun::decode_s); }
+
+void count_work(EngineCase& result, const engine::LoadedModel& loaded, const EngineSpeedOptions& options, const kernels::Limits& limits) {
+  const ModelCost cost(*loaded.model, options.kv_type, options.activations, limits);
   const std::int64_t rows = result.prefilled_tokens(), chunk = options.chunk;
   for (std::int64_t done = 0; done < rows; done += chunk) {
     const std::int64_t here = std::min(chunk, rows - done);
@@ -159,11 +165,6 @@ void count_work(EngineCase& result, const ModelCost& cost, const EngineSpeedOpti
   result.step_work = cost.step(result.batch, result.batch);
   result.step_work.bytes += result.kv_bytes;
 }
-
-}  // namespace
-
-Spread EngineCase::prefill_tokens_per_s() const { return rates(runs, prefilled_tokens(), &EngineRun::prefill_s); }
-Spread EngineCase::decode_tokens_per_s() const { return rates(runs, decoded_tokens(), &EngineRun::decode_s); }
 
 std::int64_t tokens_per_sequence(const EngineSpeedOptions& o) { return o.depth + o.prompt + o.generate; }
 
@@ -207,7 +208,7 @@ Result<EngineCase> measure_engine(engine::LoadedModel& loaded, const EngineSpeed
     WEIR_ASSIGN(const EngineRun run, run_once(sequences, options, batch, clock));
     result.runs.push_back(run);
   }
-  count_work(result, ModelCost(*loaded.model, options.kv_type, options.activations, limits), options);
+  count_work(result, loaded, options, limits);
   return result;
 }
 

@@ -57,6 +57,9 @@ using KeepGoing = std::function<bool()>;
 Result<EngineCase> measure_engine(engine::LoadedModel& loaded, const EngineSpeedOptions& options, std::int32_t batch,
                                   const kernels::Limits& limits, const KeepGoing& keep_going, const Clock& clock = steady_clock());
 
+// Fills in the bytes and multiply-adds of a case whose sizes are known.
+void count_work(EngineCase& result, const engine::LoadedModel& loaded, const EngineSpeedOptions& options, const kernels::Limits& limits);
+
 // The figures of a case as JSON: batch, prompt, generate, prefill_tokens_per_s, decode_tokens_per_s, spread, bytes, share_of_limit, …
 json::Object to_json(const EngineCase& result, const kernels::Limits& limits);
 
