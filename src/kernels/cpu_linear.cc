@@ -2,8 +2,10 @@
 // Linear layers: all jobs of a call are cut into tasks of (job, outputs, rows) that run in one parallel region. What a task does
 // is in linear_int8.cc (quantised weights) and linear_plain.cc (F32, F16 and BF16).
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <memory>
+#include <new>
 
 #include "kernels/cpu_backend_impl.h"
 #include "kernels/linear_int8.h"
@@ -15,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kTaskWork = 48 << 10;  // multiply-adds that make a task worth its hand-over
 constexpr std::int64_t kQuantizeRows = 8;     // rows of a task that quantises
-constexpr std::int64_t kResidualCost = 32;    // activations per block that may have to be listed
 
 // A matrix of activations that several jobs may share, and its rows' place among those of all of them.
 struct Source {
@@ -23,6 +24,7 @@ struct Source {
   const InputStep* step;
   QuantizedInput quantized;
   std::int64_t first_row;
+  std::atomic<std::int64_t>* left;  // of each row block, rows that are not quantised yet
 };
 
 // Row `row` of x after its step, written to `out` (which may be x's own row for a norm).
@@ -75,6 +77,26 @@ void cut(std::span<const LinearJob> jobs, std::int64_t total_work, int threads, 
   }
 }
 
+std::atomic<std::int64_t>* count_rows(std::int64_t rows, Scratch& scratch) {
+  auto* left = scratch.take<std::atomic<std::int64_t>>(row_blocks(rows));
+  for (std::int64_t i = 0; i < row_blocks(rows); ++i) new (left + i) std::atomic(std::min(kTaskRows, rows - i * kTaskRows));
+  return left;
+}
+
+// Quantises a row of a source after its step. Who is last in a row block lists the block's residuals.
+void quantize_row_of(const KernelTable& table, const Source& s, std::int64_t row, Scratch& scratch) {
+  const float* x = s.x.row(row);
+  if (s.step) {
+    scratch.reset();
+    float* prepared = scratch.take<float>(s.x.cols);
+    apply_step(table, *s.step, s.x, row, prepared);
+    x = prepared;
+  }
+  quantize_input_row(table, x, row, s.quantized);
+  const std::int64_t block = row / kTaskRows;
+  if (s.left[block].fetch_sub(1, std::memory_order_acq_rel) == 1) list_residuals(s.quantized, block, s.x.rows);
+}
+
 bool same_input(ConstMatrix a, const InputStep* a_step, const LinearJob& b) {
   return a.data == b.x.data && a.rows == b.x.rows && a.cols == b.x.cols && a.stride == b.x.stride && a_step == b.input;
 }
@@ -119,7 +141,7 @@ const QuantizedInput** CpuBackend::quantize_inputs(std::span<const LinearJob> jo
     std::int64_t at = distinct;
     while (at > 0 && !same_input(sources[at - 1].x, sources[at - 1].step, job)) --at;
     if (at == 0) {
-      sources[distinct] = {job.x, job.input, allocate_quantized(job.x.rows, job.x.cols, shared_), rows};
+      sources[distinct] = {job.x, job.input, allocate_quantized(job.x.rows, job.x.cols, shared_), rows, count_rows(job.x.rows, shared_)};
       rows += job.x.rows;
       elements += job.x.rows * job.x.cols;
       at = ++distinct;
@@ -132,22 +154,9 @@ const QuantizedInput** CpuBackend::quantize_inputs(std::span<const LinearJob> jo
     for (std::int64_t row = task * kQuantizeRows; row < std::min(rows, (task + 1) * kQuantizeRows); ++row) {
       const Source& s =
           *std::prev(std::upper_bound(sources, sources + distinct, row, [](std::int64_t r, const Source& x) { return r < x.first_row; }));
-      const float* x = s.x.row(row - s.first_row);
-      if (s.step) {
-        scratch.reset();
-        float* prepared = scratch.take<float>(s.x.cols);
-        apply_step(table_, *s.step, s.x, row - s.first_row, prepared);
-        x = prepared;
-      }
-      quantize_input_row(table_, x, row - s.first_row, s.quantized);
+      quantize_row_of(table_, s, row - s.first_row, scratch);
     }
   });
-  for (std::int64_t i = 0; i < distinct; ++i) {
-    const Source& s = sources[i];
-    if (!s.quantized.lists) continue;
-    for_tasks(row_blocks(s.x.rows), std::min(s.x.rows, kTaskRows) * s.x.cols / kResidualCost,
-              [&](std::int64_t block, Scratch&) { list_residuals(s.quantized, block, s.x.rows); });
-  }
   return of_job;
 }
 

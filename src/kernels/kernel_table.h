@@ -77,7 +77,7 @@ struct PanelTile {
 // One more block of 32 activations for some rows: what int8 lost of an outlier block.
 struct ResidualBlock {
   std::int32_t row;    // of acc
-  std::int32_t block;  // which of the panels' blocks of 32 inputs
+  std::int32_t block;  // which block of 32 inputs, of all of the row's
   std::int64_t entry;  // which row of the residuals (k = 32)
 };
 
@@ -85,13 +85,13 @@ struct ResidualTile {
   const Panel* panels;
   int count;
   const QuantizedRows* residuals;
-  std::span<const ResidualBlock> blocks;  // added in this order
+  std::int64_t first_block;               // where the panels' inputs start
+  std::span<const ResidualBlock> blocks;  // added in this order, all among the panels' inputs
   float* acc;                             // as in PanelTile
   std::int64_t acc_stride;
 };
 
-// The panels of a packed stripe (packed_panels.h), from input k_begin on (a multiple of the type's block size, or of 32 for a
-// PackedRow).
+// The panels of a packed stripe (packed_panels.h), from input k_begin on: a multiple of the type's block size.
 struct PackedPanels {
   DType type;
   const PackedShape* shape;
@@ -100,14 +100,24 @@ struct PackedPanels {
   std::int64_t k_begin;
 };
 
-// One row times `k` inputs of packed panels: what expand_panels and panel_tile give, without the detour.
-struct PackedRow {
+// Rows times `k` inputs of both panels of a packed stripe: what expand_panels and panel_tile give, without the detour.
+struct PackedTile {
   PackedPanels panels;
   int k;
   const QuantizedRows* x;
-  std::int64_t row;
-  std::int64_t x_begin;  // the input of x that meets k_begin
-  float* acc;            // [count][kPanelOuts], continues
+  std::int64_t first_row;
+  int rows;
+  float* acc;  // as in PanelTile
+  std::int64_t acc_stride;
+  std::int64_t ahead_bytes = 0;  // that follow these inputs in the stripe: brought nearer on the way
+};
+
+struct PackedResiduals {
+  PackedPanels panels;
+  const QuantizedRows* residuals;
+  std::span<const ResidualBlock> blocks;
+  float* acc;
+  std::int64_t acc_stride;
 };
 
 struct NormRow {
@@ -168,7 +178,9 @@ struct KernelTable {
   // Continue acc over the panels' inputs.
   void (*panel_tile)(const PanelTile& tile);
   void (*residual_tile)(const ResidualTile& tile);
-  void (*packed_row)(const PackedRow& row);  // null: expand_panels and panel_tile are as good
+  void (*packed_tile)(const PackedTile& tile);
+  void (*packed_residuals)(const PackedResiduals& tile);
+  int most_packed_rows;  // up to so many rows packed_tile is as fast as expand_panels and panel_tile; 0: it never is
 
   // The panel's weights as floats, [k][kPanelOuts].
   void (*widen_panel)(const Panel& panel, float* wide);

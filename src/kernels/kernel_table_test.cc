@@ -124,47 +124,61 @@ TEST_P(Tables, MultiplyPanelsToTheSameBitsAsTheReference) {
   }
 }
 
+struct PackedStripe {
+  explicit PackedStripe(DType type, const PanelsAndRows& in)
+      : shape(packed_shape(type, in.cols)), bytes(static_cast<std::size_t>(shape.bytes)), panels{type, &shape, bytes.data(), 2, 0} {
+    pack_stripe({type, {kStripeOuts, in.cols}, in.bytes}, 0, bytes.data());
+  }
+  PackedShape shape;
+  std::vector<std::byte> bytes;
+  PackedPanels panels;
+};
+
 TEST_P(Tables, AddResidualBlocksToTheSameBitsAsTheReference) {
   constexpr int kRows = 5;
   constexpr std::int64_t kStride = kRows * kPanelOuts;
   for (const DType type : kQuantized) {
     const PanelsAndRows in(type, kRows);
+    const PackedStripe stripe(type, in);
     OwnedRows residuals(4, 32);
     const Floats values = random_floats(4 * 32, 8, 0.01f);
     for (int e = 0; e < 4; ++e) reference::quantize_row(values.data() + e * 32, e, residuals.view);
     const ResidualBlock blocks[] = {{0, 1, 0}, {3, 0, 1}, {3, 1, 2}, {4, 1, 3}};
-    Floats expected(2 * kStride, 0.25f), acc = expected;
-    reference::residual_tile({in.both, 2, &residuals.view, blocks, expected.data(), kStride});
-    table().residual_tile({in.both, 2, &residuals.view, blocks, acc.data(), kStride});
+    Floats expected(2 * kStride, 0.25f), acc = expected, packed = expected;
+    reference::residual_tile({in.both, 2, &residuals.view, 0, blocks, expected.data(), kStride});
+    table().residual_tile({in.both, 2, &residuals.view, 0, blocks, acc.data(), kStride});
     EXPECT_TRUE(same_bits(acc, expected)) << dtype_name(type);
+    table().packed_residuals({stripe.panels, &residuals.view, blocks, packed.data(), kStride});
+    EXPECT_TRUE(same_bits(packed, expected)) << dtype_name(type);
     EXPECT_EQ(acc[kPanelOuts], 0.25f) << "a row without residuals changed";
     EXPECT_NE(acc[0], 0.25f);
   }
 }
 
-TEST_P(Tables, MultiplyARowOfPackedPanelsToTheSameBitsAsTheirExpansion) {
+TEST_P(Tables, MultiplyRowsOfPackedPanelsToTheSameBitsAsTheirExpansion) {
+  constexpr int kRows = 19;
+  constexpr std::int64_t kStride = kRows * kPanelOuts;
   for (const DType type : kQuantized) {
-    if (!table().packed_row) continue;
-    const PanelsAndRows in(type, 3);
-    const PackedShape shape = packed_shape(type, in.cols);
-    std::vector<std::byte> packed(static_cast<std::size_t>(shape.bytes));
-    pack_stripe({type, {kStripeOuts, in.cols}, in.bytes}, 0, packed.data());
-    for (const auto& [begin, k] : {std::pair{0, in.cols}, std::pair{32, 32}}) {
-      for (int row = 0; row < 3; ++row) {
-        const Floats start(kStripeOuts, 0.25f);
-        Floats expected = start;
-        reference::packed_row({{type, &shape, packed.data(), 2, begin}, k, &in.x.view, row, begin, expected.data()});
-        for (const int count : {1, 2}) {
-          Floats acc = start;
-          table().packed_row({{type, &shape, packed.data(), count, begin}, k, &in.x.view, row, begin, acc.data()});
-          for (int i = 0; i < count * kPanelOuts; ++i) ASSERT_EQ(acc[i], expected[i]) << dtype_name(type) << " from " << begin;
-        }
-        if (begin > 0) continue;
-        Floats tile = start;
-        reference::panel_tile({in.both, 2, &in.x.view, row, 1, 0, tile.data(), kPanelOuts});
-        ASSERT_TRUE(same_bits(expected, tile)) << dtype_name(type);
+    const PanelsAndRows in(type, kRows);
+    const PackedStripe stripe(type, in);
+    const Floats start(2 * kStride, 0.25f);
+    Floats expected = start;
+    reference::panel_tile({in.both, 2, &in.x.view, 0, kRows, 0, expected.data(), kStride});
+    for (int rows = 1; rows <= kRows; ++rows) {  // in two pieces, if they are units: the first asks for the second
+      const int unit = stripe.shape.unit_inputs, half = in.cols > unit ? in.cols / 2 : unit;
+      Floats acc = start;
+      PackedTile tile{stripe.panels, half, &in.x.view, 0, rows, acc.data(), kStride, stripe.shape.bytes / 2};
+      table().packed_tile(tile);
+      tile.panels.k_begin = half, tile.ahead_bytes = 0;
+      if (half < in.cols) table().packed_tile(tile);
+      for (std::int64_t p = 0; p < 2; ++p) {
+        const auto size = static_cast<std::size_t>(rows) * kPanelOuts * sizeof(float);
+        ASSERT_EQ(std::memcmp(acc.data() + p * kStride, expected.data() + p * kStride, size), 0) << dtype_name(type) << rows;
       }
     }
+    Floats alone = start;
+    for (int r = 0; r < kRows; ++r) table().packed_tile({stripe.panels, in.cols, &in.x.view, r, 1, alone.data() + r * kPanelOuts, kStride});
+    ASSERT_TRUE(same_bits(alone, expected)) << dtype_name(type);
   }
 }
 

@@ -20,7 +20,6 @@ constexpr double kOutlierFactor = 2;        // an outlier block's scale is above
 
 // Chunks of kPanelInputs inputs; a short rest joins the last one (SmolLM2's 576 are one chunk).
 std::int64_t chunk_at(std::int64_t k, std::int64_t begin) { return k - begin <= kMostInputs ? k - begin : kPanelInputs; }
-std::int64_t chunks_of(std::int64_t k) { return k <= kMostInputs ? 1 : 1 + (k - kMostInputs + kPanelInputs - 1) / kPanelInputs; }
 
 QuantizedRows allocate_rows(std::int64_t rows, std::int64_t inputs, std::int64_t k, Scratch& scratch) {
   return {.inputs = inputs,
@@ -38,12 +37,11 @@ QuantizedRows allocate_rows(std::int64_t rows, std::int64_t inputs, std::int64_t
 std::int64_t spread(std::int64_t k) { return k % 1024 == 0 ? k + 64 : k; }
 
 ResidualList* allocate_lists(std::int64_t rows, std::int64_t k, Scratch& scratch) {
-  if (rows < 2) return nullptr;
   const std::int64_t row_blocks = (rows + kTaskRows - 1) / kTaskRows, blocks = k / kActivationBlock;
   auto* lists = scratch.take<ResidualList>(row_blocks);
   for (std::int64_t i = 0; i < row_blocks; ++i) {
     const std::int64_t most = std::min(kTaskRows, rows - i * kTaskRows) * blocks;
-    lists[i] = {scratch.take<ResidualBlock>(most), scratch.take<std::int32_t>(chunks_of(k) + 1)};
+    lists[i] = {scratch.take<ResidualBlock>(most), scratch.take<std::int32_t>(blocks + 1)};
   }
   return lists;
 }
@@ -114,22 +112,19 @@ void quantize_input_row(const KernelTable& table, const float* x, std::int64_t r
 
 void list_residuals(const QuantizedInput& x, std::int64_t row_block, std::int64_t rows) {
   const ResidualList& list = x.lists[row_block];
-  const std::int64_t chunks = chunks_of(x.rows.inputs), blocks = x.rows.inputs / kActivationBlock, first_row = row_block * kTaskRows;
+  const std::int64_t blocks = x.rows.inputs / kActivationBlock, first_row = row_block * kTaskRows;
   const std::int64_t last_row = std::min(rows, first_row + kTaskRows);
-  constexpr std::int64_t kChunkBlocks = kPanelInputs / kActivationBlock;
-  const auto chunk_of = [&](std::int64_t block) { return std::min(block / kChunkBlocks, chunks - 1); };
-  std::fill_n(list.begin, chunks + 1, 0);
+  std::fill_n(list.begin, blocks + 1, 0);
   const auto for_each = [&](auto visit) {
     for (std::int64_t r = first_row; r < last_row; ++r)
-      for (std::int64_t e = r * blocks; e < r * blocks + x.count[r]; ++e) visit(r, e, chunk_of(x.block[e]));
+      for (std::int64_t e = r * blocks; e < r * blocks + x.count[r]; ++e) visit(r, e, x.block[e]);
   };
-  for_each([&](std::int64_t, std::int64_t, std::int64_t chunk) { ++list.begin[chunk + 1]; });
-  for (std::int64_t c = 0; c < chunks; ++c) list.begin[c + 1] += list.begin[c];
-  for_each([&](std::int64_t r, std::int64_t e, std::int64_t chunk) {
-    const auto block = static_cast<std::int32_t>(x.block[e] - chunk * kChunkBlocks);
-    list.blocks[list.begin[chunk]++] = {static_cast<std::int32_t>(r - first_row), block, e};
+  for_each([&](std::int64_t, std::int64_t, std::int32_t block) { ++list.begin[block + 1]; });
+  for (std::int64_t b = 0; b < blocks; ++b) list.begin[b + 1] += list.begin[b];
+  for_each([&](std::int64_t r, std::int64_t e, std::int32_t block) {
+    list.blocks[list.begin[block]++] = {static_cast<std::int32_t>(r - first_row), block, e};
   });
-  for (std::int64_t c = chunks; c > 0; --c) list.begin[c] = list.begin[c - 1];  // where they started
+  for (std::int64_t b = blocks; b > 0; --b) list.begin[b] = list.begin[b - 1];  // where they started
   list.begin[0] = 0;
 }
 
@@ -184,78 +179,61 @@ int panels_at(std::int64_t o, std::int64_t out_end) {
   return static_cast<int>((std::min(out_end - o, kStripeOuts) + kPanelOuts - 1) / kPanelOuts);
 }
 
-// Outlier blocks of one row among the panels' inputs.
-void add_residuals_of_row(const KernelTable& table, ResidualTile tile, const QuantizedInput& x, std::int64_t row, std::int64_t k_begin) {
-  const std::int64_t start = row * (x.rows.inputs / kActivationBlock), end = start + x.count[row];
-  const std::int64_t first = k_begin / kActivationBlock, last = first + tile.panels->k / kActivationBlock;
-  for (std::int64_t e = start; e < end && x.block[e] < last; ++e) {
-    if (x.block[e] < first) continue;
-    const ResidualBlock block{0, static_cast<std::int32_t>(x.block[e] - first), e};
-    tile.blocks = {&block, 1};
-    table.residual_tile(tile);
-  }
+// The task's outlier blocks among inputs [begin, end).
+std::span<const ResidualBlock> residuals_of(const QuantizedTask& t, std::int64_t begin, std::int64_t end) {
+  const ResidualList& list = t.input->lists[t.row_begin / kTaskRows];
+  return {list.blocks + list.begin[begin / kActivationBlock], list.blocks + list.begin[end / kActivationBlock]};
 }
 
 // All rows of the task times up to kPanelsTogether panels from output `o` on; acc holds `stride` floats per panel.
-void multiply_panels(const KernelTable& table, const QuantizedTask& t, std::int64_t o, Panel* panels, float* acc, std::int64_t stride) {
+void multiply_panels(const KernelTable& table, const QuantizedTask& t, const PackedShape& shape, std::int64_t o, Panel* panels, float* acc,
+                     std::int64_t stride) {
   const TensorView& w = t.job->weight->view;
   const auto rows = static_cast<int>(t.row_end - t.row_begin);
   const int count = panels_at(o, t.out_end);
-  const PackedShape shape = packed_shape(w.type, w.cols());
   std::fill_n(acc, count * stride, 0.0f);
-  const ResidualList* list = t.input->lists ? t.input->lists + t.row_begin / kTaskRows : nullptr;
-  for (std::int64_t begin = 0, chunk = 0; begin < w.cols(); begin += chunk_at(w.cols(), begin), ++chunk) {
+  for (std::int64_t begin = 0, end; begin < w.cols(); begin = end) {
+    end = begin + chunk_at(w.cols(), begin);
     load_panels(table, *t.job->weight, shape, o, t.out_end, begin, count, panels);
     PanelTile tile{panels, count, &t.input->rows, t.row_begin, rows, begin, acc, stride};
     if (const std::byte* packed = t.job->weight->packed) {  // after the last chunk: the next stripe
-      tile.ahead = packed + o / kStripeOuts * shape.bytes + (begin + panels[0].k) / shape.unit_inputs * shape.unit_bytes;
+      tile.ahead = packed + o / kStripeOuts * shape.bytes + end / shape.unit_inputs * shape.unit_bytes;
       tile.ahead_bytes = panels[0].k / shape.unit_inputs * shape.unit_bytes;
     }
     table.panel_tile(tile);
-    if (!list) {
-      add_residuals_of_row(table, {panels, count, &t.input->residuals, {}, acc, stride}, *t.input, t.row_begin, begin);
-    } else if (list->begin[chunk + 1] > list->begin[chunk]) {
-      const std::span blocks(list->blocks + list->begin[chunk], list->blocks + list->begin[chunk + 1]);
-      table.residual_tile({panels, count, &t.input->residuals, blocks, acc, stride});
-    }
+    table.residual_tile({panels, count, &t.input->residuals, begin / kActivationBlock, residuals_of(t, begin, end), acc, stride});
   }
 }
 
-void run_rows(const KernelTable& table, const QuantizedTask& t, Scratch& scratch) {
+void run_panels(const KernelTable& table, const QuantizedTask& t, Scratch& scratch) {
   const std::int64_t stride = (t.row_end - t.row_begin) * kPanelOuts;
+  const PackedShape shape = packed_shape(t.job->weight->view.type, t.job->weight->view.cols());
   Panel panels[kPanelsTogether];
   for (Panel& panel : panels) panel = take_panel(t.job->weight->view.type, scratch);
   float* acc = scratch.take<float>(stride * kPanelsTogether);
   for (std::int64_t o = t.out_begin; o < t.out_end; o += kStripeOuts) {
-    multiply_panels(table, t, o, panels, acc, stride);
+    multiply_panels(table, t, shape, o, panels, acc, stride);
     write_dots(table, *t.job, t.row_begin, t.row_end, acc, o, static_cast<int>(std::min(kStripeOuts, t.out_end - o)), stride);
   }
 }
 
-// One row, straight from the packed weight.
-void run_packed_row(const KernelTable& table, const QuantizedTask& t) {
+// Few rows, straight from the packed weight.
+void run_packed(const KernelTable& table, const QuantizedTask& t, Scratch& scratch) {
   const TensorView& w = t.job->weight->view;
   const PackedShape shape = packed_shape(w.type, w.cols());
-  const std::int64_t k = w.cols(), blocks = k / kActivationBlock;
-  const std::int64_t first = t.row_begin * blocks, last = first + t.input->count[t.row_begin];
-  alignas(64) float acc[kStripeOuts];
+  const auto rows = static_cast<int>(t.row_end - t.row_begin);
+  const std::int64_t stride = rows * kPanelOuts;
+  float* acc = scratch.take<float>(stride * kPanelsTogether);
   for (std::int64_t o = t.out_begin; o < t.out_end; o += kStripeOuts) {
-    const int count = panels_at(o, t.out_end);
-    std::fill_n(acc, kStripeOuts, 0.0f);
-    PackedRow row{{w.type, &shape, t.job->weight->packed + o / kStripeOuts * shape.bytes, count, 0}, 0, nullptr, 0, 0, acc};
-    std::int64_t entry = first;
-    for (std::int64_t begin = 0, end; begin < k; begin = end) {
-      end = begin + chunk_at(k, begin);
-      row.panels.k_begin = row.x_begin = begin, row.k = static_cast<int>(end - begin);
-      row.x = &t.input->rows, row.row = t.row_begin;
-      table.packed_row(row);
-      row.k = kActivationBlock, row.x = &t.input->residuals, row.x_begin = 0;
-      for (; entry < last && t.input->block[entry] * kActivationBlock < end; ++entry) {
-        row.panels.k_begin = std::int64_t{t.input->block[entry]} * kActivationBlock, row.row = entry;
-        table.packed_row(row);
-      }
+    std::fill_n(acc, kPanelsTogether * stride, 0.0f);
+    for (std::int64_t begin = 0, end; begin < w.cols(); begin = end) {
+      end = begin + chunk_at(w.cols(), begin);
+      const PackedPanels panels{w.type, &shape, t.job->weight->packed + o / kStripeOuts * shape.bytes, kPanelsTogether, begin};
+      const auto k = static_cast<int>(end - begin);
+      table.packed_tile({panels, k, &t.input->rows, t.row_begin, rows, acc, stride, k / shape.unit_inputs * shape.unit_bytes});
+      table.packed_residuals({panels, &t.input->residuals, residuals_of(t, begin, end), acc, stride});
     }
-    write_dots(table, *t.job, t.row_begin, t.row_end, acc, o, static_cast<int>(std::min(kStripeOuts, t.out_end - o)), kPanelOuts);
+    write_dots(table, *t.job, t.row_begin, t.row_end, acc, o, static_cast<int>(std::min(kStripeOuts, t.out_end - o)), stride);
   }
 }
 
@@ -296,9 +274,8 @@ void run_wide(const KernelTable& table, const QuantizedTask& t, Scratch& scratch
 
 void run_quantized(const KernelTable& table, const QuantizedTask& task, Scratch& scratch) {
   if (!task.input) return run_wide(table, task, scratch);
-  const bool row = task.row_end - task.row_begin == 1;
-  if (row && table.packed_row && task.job->weight->packed) return run_packed_row(table, task);
-  run_rows(table, task, scratch);
+  const bool few = task.row_end - task.row_begin <= table.most_packed_rows;
+  return few && task.job->weight->packed ? run_packed(table, task, scratch) : run_panels(table, task, scratch);
 }
 
 }  // namespace weir::kernels

@@ -12,9 +12,9 @@ namespace weir::kernels {
 
 inline constexpr std::int64_t kTaskRows = 256;  // rows that share one expansion of a panel: a row block
 
-// Outlier blocks of a row block of activations, chunk by chunk of kPanelInputs inputs, as the panel tiles want them.
+// Outlier blocks of a row block of activations, those of the same 32 inputs together: a weight's block is then unpacked once for all.
 struct ResidualList {
-  ResidualBlock* blocks = nullptr;  // those of chunk c: [begin[c], begin[c + 1])
+  ResidualBlock* blocks = nullptr;  // those of the b-th block of inputs: [begin[b], begin[b + 1])
   std::int32_t* begin = nullptr;
 };
 
@@ -26,7 +26,7 @@ struct QuantizedInput {
   QuantizedRows residuals;        // k = 32: entry e is one block; those of row r start at entry r · blocks
   std::int32_t* count = nullptr;  // [rows]: outlier blocks of the row
   std::int32_t* block = nullptr;  // as residuals: which block of the row it is, ascending
-  ResidualList* lists = nullptr;  // of each row block, when there is more than one row
+  ResidualList* lists = nullptr;  // of each row block
 };
 
 QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch);  // for groups of 32 only, until expect()

@@ -69,7 +69,7 @@ void residuals(const ResidualTile& t) {
   constexpr int kGroups = 32 / kGroup;
   for (const ResidualBlock& b : t.blocks) {
     for (int p = 0; p < t.count; ++p) {
-      rows_of_panel<Sums, 1, kGroup>(t.panels[p], b.block * kGroups, kGroups, *t.residuals, b.entry, 0,
+      rows_of_panel<Sums, 1, kGroup>(t.panels[p], static_cast<int>(b.block - t.first_block) * kGroups, kGroups, *t.residuals, b.entry, 0,
                                      t.acc + p * t.acc_stride + b.row * kPanelOuts);
     }
   }

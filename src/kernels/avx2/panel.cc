@@ -89,7 +89,6 @@ void add_panels(KernelTable& table) {
   table.expand_panels = expand_panels;
   table.panel_tile = panel_tile;
   table.residual_tile = residual_tile;
-  table.packed_row = nullptr;
   table.widen_panel = widen_panel;
   table.wide_tile = wide_tile;
 }

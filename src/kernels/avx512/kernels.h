@@ -9,6 +9,7 @@
 namespace weir::kernels::avx512 {
 
 void add_panels(KernelTable& table);          // panel.cc: int8 products
+void add_packed(KernelTable& table);          // packed.cc: the same for few rows
 void add_quantize(KernelTable& table);        // quantize.cc: activations to int8
 void add_float(KernelTable& table);           // float.cc: products in float, conversions
 void add_plain(KernelTable& table);           // plain.cc: products with F32, F16 and BF16 weights

@@ -1,57 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row times packed panels: values go from their 2 to 8 bits to the dot product in registers. Decoding reads each weight
-// once, so nothing may stand between memory and the sums.
+// One row times packed panels: four sums where rows_of_packed<P, 1> would have two, so that their latencies overlap, and no asking
+// ahead: the processor's own prefetching is faster where memory is all that counts.
 
 // Quads of one panel from the kAt-th on, line after line of the low bits, as they lie in memory; quads of the first and of the second
 // half have sums of their own.
 template <class P, int kAt, class Map>
-WEIR_INLINE void add_quads(const std::byte* values, const __m512i* x, Map map, __m512i* sums) {
+WEIR_INLINE void quads_of_row(const std::byte* values, const __m512i* x, Map map, __m512i* sums) {
   constexpr int kOfLine = 8 / P::kLow, kQuad = kAt / kOfLine + kAt % kOfLine * P::kLow;
   sums[kQuad / 4] = _mm512_dpbusd_epi32(sums[kQuad / 4], whole_quad<P::kLow, P::kHigh, kQuad>(values, map).w, x[kQuad]);
-  if constexpr (kAt < 7) add_quads<P, kAt + 1>(values, x, map, sums);
+  if constexpr (kAt < 7) quads_of_row<P, kAt + 1>(values, x, map, sums);
 }
 
-// One block of 32 inputs of kPanels panels.
-template <class P, int kPanels, class Map>
+// One block of 32 inputs of both panels.
+template <class P, class Map>
 WEIR_INLINE void sum_block(const std::byte* values, const std::int8_t* q, Map map, __m512i (*sums)[2]) {
   __m512i x[8];
   WEIR_UNROLL
   for (int quad = 0; quad < 8; ++quad) x[quad] = broadcast4(q + 4 * quad);
-  WEIR_UNROLL
-  for (int p = 0; p < kPanels; ++p) add_quads<P, 0>(values + p * P::kPanelStep, x, map, sums[p]);
+  quads_of_row<P, 0>(values, x, map, sums[0]);
+  quads_of_row<P, 0>(values + P::kPanelStep, x, map, sums[1]);
 }
 
-template <class P, int kPanels, class Map>
-void row_of_packed(const PackedRow& t, Map map) {
+template <class P, class Map>
+void row_of_packed(const PackedTile& t, Map map) {
   constexpr bool kOffset = has_offset(P::kScales);
   constexpr int kGroup = P::kGroup, kSums = 32 / kGroup;
   const PackedShape& shape = *t.panels.shape;
-  const RowStart<kGroup> x(*t.x, t.row, t.x_begin);
+  const RowStart<kGroup> x(*t.x, t.first_row, t.panels.k_begin);
   const __m128i zero_bits = zero_bits_of(quant_traits(t.panels.type));
-  __m512 total[kPanels];
-  GroupScale whole[kPanels];
-  WEIR_UNROLL
-  for (int p = 0; p < kPanels; ++p) total[p] = _mm512_loadu_ps(t.acc + p * kPanelOuts);
+  __m512 total[2] = {_mm512_loadu_ps(t.acc), _mm512_loadu_ps(t.acc + t.acc_stride)};
   const std::byte* unit = t.panels.packed + t.panels.k_begin / P::kUnit * shape.unit_bytes;
-  int inside = static_cast<int>(t.panels.k_begin % P::kUnit);
-  WEIR_UNROLL
-  for (int p = 0; p < kPanels; ++p) whole[p] = unit_scale<P::kScales>(unit, p);
-  for (int i = 0; i < t.k; i += 32, inside += 32) {
+  GroupScale whole[2] = {unit_scale<P::kScales>(unit, 0), unit_scale<P::kScales>(unit, 1)};
+  for (int i = 0, inside = 0; i < t.k; i += 32, inside += 32) {
     if (inside == P::kUnit) {
       inside = 0;
       unit += shape.unit_bytes;
-      WEIR_UNROLL
-      for (int p = 0; p < kPanels; ++p) whole[p] = unit_scale<P::kScales>(unit, p);
+      whole[0] = unit_scale<P::kScales>(unit, 0), whole[1] = unit_scale<P::kScales>(unit, 1);
     }
-    __m512i sums[kPanels][2];
+    __m512i sums[2][2];
     const __m512i first = kOffset ? _mm512_setzero_si512() : times_zero_point(x.minus_sum[i / kGroup], zero_bits);
     const __m512i second = kOffset || kSums == 1 ? _mm512_setzero_si512() : times_zero_point(x.minus_sum[i / kGroup + 1], zero_bits);
     WEIR_UNROLL
-    for (int p = 0; p < kPanels; ++p) sums[p][0] = first, sums[p][1] = second;
-    sum_block<P, kPanels>(unit + shape.values + inside / 32 * shape.block_step, x.q + i, map, sums);
+    for (int p = 0; p < 2; ++p) sums[p][0] = first, sums[p][1] = second;
+    sum_block<P>(unit + shape.values + inside / 32 * shape.block_step, x.q + i, map, sums);
     if constexpr (kSums == 1) {  // one sum for both halves
       WEIR_UNROLL
-      for (int p = 0; p < kPanels; ++p) sums[p][0] = _mm512_add_epi32(sums[p][0], sums[p][1]);
+      for (int p = 0; p < 2; ++p) sums[p][0] = _mm512_add_epi32(sums[p][0], sums[p][1]);
     }
     const std::byte* groups = unit + shape.groups + inside / 32 * shape.group_step;
     const __m512 row_scale = _mm512_set1_ps(x.scale[i / 32]);
@@ -59,19 +53,13 @@ void row_of_packed(const PackedRow& t, Map map) {
     for (int s = 0; s < kSums; ++s) {
       const __m512 scaled_sum = kOffset ? _mm512_set1_ps(x.scaled_sum[i / kGroup + s]) : row_scale;
       WEIR_UNROLL
-      for (int p = 0; p < kPanels; ++p) {
+      for (int p = 0; p < 2; ++p) {
         const GroupScale group = group_scale<P::kScales, kSums>(whole[p], groups, p, s);
         if constexpr (kOffset) total[p] = _mm512_fmadd_ps(group.offset.v, scaled_sum, total[p]);
         total[p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[p][s]), _mm512_mul_ps(group.scale.v, row_scale), total[p]);
       }
     }
   }
-  WEIR_UNROLL
-  for (int p = 0; p < kPanels; ++p) _mm512_storeu_ps(t.acc + p * kPanelOuts, total[p]);
-}
-
-void packed_row(const PackedRow& t) {
-  for_packed(t.panels.type, [&](auto packed, auto map) {
-    t.panels.count == 2 ? row_of_packed<decltype(packed), 2>(t, map) : row_of_packed<decltype(packed), 1>(t, map);
-  });
+  _mm512_storeu_ps(t.acc, total[0]);
+  _mm512_storeu_ps(t.acc + t.acc_stride, total[1]);
 }

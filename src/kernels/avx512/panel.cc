@@ -22,36 +22,8 @@ constexpr int kWideRows = 4;
 #include "kernels/simd/wide_tile.inl"
 #include "kernels/avx512/line.inl"
 #include "kernels/simd/expand.inl"
+#include "kernels/avx512/row_start.inl"
 // clang-format on
-
-inline __m512i broadcast4(const std::int8_t* p) {
-  int bits;
-  __builtin_memcpy(&bits, p, sizeof bits);
-  return _mm512_set1_epi32(bits);
-}
-
-// Where a group's sums start: minus zero point times the sum of the activations. Zero points are powers of two.
-inline __m512i times_zero_point(std::int32_t minus_sum, __m128i zero_bits) {
-  return _mm512_sll_epi32(_mm512_set1_epi32(minus_sum), zero_bits);
-}
-inline __m128i zero_bits_of(const QuantTraits& traits) {
-  return _mm_cvtsi32_si128(__builtin_ctz(static_cast<unsigned>(traits.zero ? traits.zero : 1)));
-}
-
-// What a row brings to the groups of a tile: pointers to its values at the tile's first group.
-template <int kGroup>
-struct RowStart {
-  RowStart(const QuantizedRows& x, std::int64_t row, std::int64_t k_begin) {
-    const std::int64_t at = row * x.k + k_begin;
-    q = x.q + at;
-    scale = x.scale + at / 32;
-    minus_sum = (kGroup == 32 ? x.minus_sum32 : x.minus_sum16) + at / kGroup;
-    scaled_sum = (kGroup == 32 ? x.scaled_sum32 : x.scaled_sum16) + at / kGroup;
-  }
-  const std::int8_t* q;
-  const float *scale, *scaled_sum;
-  const std::int32_t* minus_sum;
-};
 
 constexpr int kAheadOfGroup = 128;  // bytes asked for while a tile multiplies one group
 
@@ -149,7 +121,7 @@ void residuals_of_panels(const ResidualTile& t) {
     for (int p = 0; p < kPanels; ++p) total[p] = _mm512_loadu_ps(acc + p * t.acc_stride);
     WEIR_UNROLL
     for (int g = 0; g < 32 / kGroup; ++g) {
-      const std::int64_t group = std::int64_t{b.block} * (32 / kGroup) + g;
+      const std::int64_t group = (b.block - t.first_block) * (32 / kGroup) + g;
       __m512i sums[kPanels][2];
       WEIR_UNROLL
       for (int p = 0; p < kPanels; ++p) {
@@ -200,8 +172,6 @@ void residual_tile(const ResidualTile& t) {
   for_traits(t.panels[0].traits, [&]<int kGroup, bool kOffset> { residuals<kGroup, kOffset>(t); });
 }
 
-#include "kernels/avx512/packed_row.inl"
-
 }  // namespace
 
 void add_panels(KernelTable& table) {
@@ -209,7 +179,6 @@ void add_panels(KernelTable& table) {
   table.expand_panels = expand_panels;
   table.panel_tile = panel_tile;
   table.residual_tile = residual_tile;
-  table.packed_row = packed_row;
   table.widen_panel = widen_panel;
   table.wide_tile = wide_tile;
 }

@@ -10,6 +10,7 @@ const KernelTable* avx512_table() {
     KernelTable table = reference_table();
     table.name = "avx512";
     avx512::add_panels(table);
+    avx512::add_packed(table);
     avx512::add_float(table);
     avx512::add_quantize(table);
     avx512::add_plain(table);

@@ -19,7 +19,8 @@ void unpack_panel(DType type, const std::byte* w, std::int64_t w_stride, int out
 void expand_panels(const PackedPanels& from, const Panel* panels);
 void panel_tile(const PanelTile& tile);
 void residual_tile(const ResidualTile& tile);
-void packed_row(const PackedRow& row);
+void packed_tile(const PackedTile& tile);
+void packed_residuals(const PackedResiduals& tile);
 void widen_panel(const Panel& panel, float* wide);
 void wide_tile(const float* wide, std::int64_t k, const float* x, std::int64_t x_stride, int rows, float* acc);
 

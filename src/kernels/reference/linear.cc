@@ -117,27 +117,53 @@ void panel_tile(const PanelTile& t) {
 void residual_tile(const ResidualTile& t) {
   for (const ResidualBlock& b : t.blocks) {
     for (int p = 0; p < t.count; ++p)
-      row_of_panel(t.panels[p], b.block * 32, 32, *t.residuals, b.entry, 0, t.acc + p * t.acc_stride + b.row * kPanelOuts);
+      row_of_panel(t.panels[p], static_cast<int>(b.block - t.first_block) * 32, 32, *t.residuals, b.entry, 0,
+                   t.acc + p * t.acc_stride + b.row * kPanelOuts);
   }
 }
 
-void packed_row(const PackedRow& t) {
-  const int block = dtype_info(t.panels.type).block_size;
-  std::vector<std::uint8_t> q(static_cast<std::size_t>(block) * kStripeOuts);
-  float scale[2][16 * kPanelOuts], offset[2][16 * kPanelOuts];
-  Panel panels[kPanelsTogether];
-  for (int p = 0; p < kPanelsTogether; ++p)
-    panels[p] = {
-        .traits = quant_traits(t.panels.type), .k = block, .q = q.data() + p * block * kPanelOuts, .scale = scale[p], .offset = offset[p]};
-  for (int done = 0; done < t.k;) {
-    PackedPanels from = t.panels;
-    const std::int64_t inside = (from.k_begin + done) % block;
-    from.k_begin += done - inside;
+namespace {
+
+// One block of the type, of both panels of a stripe.
+struct PackedBlock {
+  explicit PackedBlock(const PackedPanels& from) : size(dtype_info(from.type).block_size), q(static_cast<std::size_t>(size) * kStripeOuts) {
+    for (int p = 0; p < kPanelsTogether; ++p)
+      panels[p] = {
+          .traits = quant_traits(from.type), .k = size, .q = q.data() + p * size * kPanelOuts, .scale = scale[p], .offset = offset[p]};
+  }
+  void load(PackedPanels from, std::int64_t input) {  // the one that holds the input
+    from.k_begin = input / size * size;
+    from.count = kPanelsTogether;
     expand_panels(from, panels);
-    const int piece = static_cast<int>(std::min<std::int64_t>(block - inside, t.k - done));
-    for (int p = 0; p < from.count; ++p)
-      row_of_panel(panels[p], static_cast<int>(inside), piece, *t.x, t.row, t.x_begin + done, t.acc + p * kPanelOuts);
-    done += piece;
+  }
+  int size;
+  std::vector<std::uint8_t> q;
+  float scale[kPanelsTogether][16 * kPanelOuts], offset[kPanelsTogether][16 * kPanelOuts];
+  Panel panels[kPanelsTogether];
+};
+
+}  // namespace
+
+void packed_tile(const PackedTile& t) {
+  PackedBlock block(t.panels);
+  for (int i = 0; i < t.k; i += block.size) {
+    block.load(t.panels, t.panels.k_begin + i);
+    for (int p = 0; p < kPanelsTogether; ++p) {
+      for (int r = 0; r < t.rows; ++r)
+        row_of_panel(block.panels[p], 0, block.size, *t.x, t.first_row + r, t.panels.k_begin + i,
+                     t.acc + p * t.acc_stride + r * kPanelOuts);
+    }
+  }
+}
+
+void packed_residuals(const PackedResiduals& t) {
+  PackedBlock block(t.panels);
+  for (const ResidualBlock& b : t.blocks) {
+    const std::int64_t input = std::int64_t{b.block} * 32;
+    block.load(t.panels, input);
+    for (int p = 0; p < kPanelsTogether; ++p)
+      row_of_panel(block.panels[p], static_cast<int>(input % block.size), 32, *t.residuals, b.entry, 0,
+                   t.acc + p * t.acc_stride + b.row * kPanelOuts);
   }
 }
 
