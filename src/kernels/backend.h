@@ -164,6 +164,7 @@ class Backend {
   // the last) pack alone to the bytes that they have within the whole.
   virtual std::int64_t packed_bytes(const Weight& weight) const = 0;
   virtual void pack(const Weight& weight, std::span<std::byte> out) = 0;  // packed_bytes(weight) bytes, aligned to 64
+  virtual void pack_alone(const Weight& weight, std::span<std::byte> out) const = 0;  // on the caller's thread, beside any other call
   virtual std::string packed_layout() const = 0;                          // names the layout and its version
 
   // out[i] = scale · row ids[i] of the table (ids are in range).

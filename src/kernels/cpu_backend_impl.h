@@ -27,6 +27,7 @@ class CpuBackend final : public Backend {
   DType kv_type() const override;
   std::int64_t packed_bytes(const Weight& weight) const override;
   void pack(const Weight& weight, std::span<std::byte> out) override;
+  void pack_alone(const Weight& weight, std::span<std::byte> out) const override;
   std::string packed_layout() const override;
   void embed(const Weight& table, std::span<const TokenId> ids, float scale, Matrix out) override;
   void linear(std::span<const LinearJob> jobs) override;
@@ -57,6 +58,9 @@ class CpuBackend final : public Backend {
   std::span<const LinearJob> prepare_float_inputs(std::span<const LinearJob> jobs);
   const QuantizedInput** quantize_inputs(std::span<const LinearJob> jobs);
   bool quantizes(const LinearJob& job) const;
+  std::int64_t pack_outs(const Weight& weight) const;
+  template <class ForEach>
+  void pack_pieces(const Weight& weight, std::span<std::byte> out, ForEach for_each) const;
   // Runs body(row) for each row, on one thread when the work (`cost` elements a row) is too small to share.
   void for_rows(std::int64_t rows, std::int64_t cost, FunctionRef<void(std::int64_t)> body);
   // Runs body(task, scratch of the thread) for each task. A thread takes the tasks of its own share in order, which keeps

@@ -190,14 +190,31 @@ std::int64_t CpuBackend::packed_bytes(const Weight& weight) const {
 
 std::string CpuBackend::packed_layout() const { return fmt::format("panels {}, plain {}", kPackedLayoutVersion, kPlainLayoutVersion); }
 
-void CpuBackend::pack(const Weight& weight, std::span<std::byte> out) {
+// Outputs that are packed together.
+std::int64_t CpuBackend::pack_outs(const Weight& weight) const { return is_plain(weight.view.type) ? kPanelOuts : kStripeOuts; }
+
+// Pieces of `pack_outs`, which for_each(count, pack) goes through.
+template <class ForEach>
+void CpuBackend::pack_pieces(const Weight& weight, std::span<std::byte> out, ForEach for_each) const {
   const bool plain = is_plain(weight.view.type);
-  const std::int64_t outs = plain ? kPanelOuts : kStripeOuts, pieces = (weight.out() + outs - 1) / outs;
+  const std::int64_t outs = pack_outs(weight), pieces = (weight.out() + outs - 1) / outs;
   WEIR_CHECK(static_cast<std::int64_t>(out.size()) == packed_bytes(weight), "{} bytes for {} pieces", out.size(), pieces);
   const std::int64_t bytes = static_cast<std::int64_t>(out.size()) / std::max<std::int64_t>(pieces, 1);
-  for_tasks(pieces, weight.in() * outs * 64, [&](std::int64_t i, Scratch&) {
+  for_each(pieces, [&](std::int64_t i) {
     if (plain) return pack_plain_panel(table_, weight, i, out.data() + i * bytes);
     pack_stripe(weight.view, i * kStripeOuts, out.data() + i * bytes);
+  });
+}
+
+void CpuBackend::pack(const Weight& weight, std::span<std::byte> out) {
+  pack_pieces(weight, out, [&](std::int64_t pieces, auto pack_piece) {
+    for_tasks(pieces, weight.in() * pack_outs(weight) * 64, [&](std::int64_t i, Scratch&) { pack_piece(i); });
+  });
+}
+
+void CpuBackend::pack_alone(const Weight& weight, std::span<std::byte> out) const {
+  pack_pieces(weight, out, [](std::int64_t pieces, auto pack_piece) {
+    for (std::int64_t i = 0; i < pieces; ++i) pack_piece(i);
   });
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "model/adapter.h"
+
 namespace weir::model {
 
 namespace {
@@ -117,6 +119,16 @@ Status check_batch(const Traits& traits, const Weights& weights, const SequenceM
     }
     previous = output;
   }
+  return {};
+}
+
+Status check_adapters(const Model& model, const Batch& batch) {
+  if (batch.adapters.empty()) return {};
+  if (batch.adapters.size() != batch.slices.size())
+    return fail(ErrorCode::kInvalidArgument, "{} adapters for {} slices", batch.adapters.size(), batch.slices.size());
+  for (std::size_t i = 0; i < batch.adapters.size(); ++i)
+    if (batch.adapters[i] && !batch.adapters[i]->made_for(model))
+      return fail(ErrorCode::kInvalidArgument, "slice {}: its adapter was loaded for another model", i);
   return {};
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/adapter.h"
+#include "model/adapter_rows.h"
 #include "model/batch_check.h"
 #include "model/layers/layers.h"
 #include "model/model.h"
@@ -79,9 +81,21 @@ void add_embedding(const Pass& pass, const kernels::Weight& table, std::span<con
   pass.backend.add(rows, 1, stream);
 }
 
+// stream += what an adapter adds to the embedding of its rows.
+void adapt_embedding(const Pass& pass, const AdaptedRows& rows, std::span<const TokenId> tokens, Matrix stream) {
+  const EmbeddingChange* change = rows.adapter->embedding();
+  if (!change) return;
+  const Matrix small = pass.arena.matrix(rows.count, change->down.in());
+  const std::span<const TokenId> ids = tokens.subspan(static_cast<std::size_t>(rows.begin), static_cast<std::size_t>(rows.count));
+  pass.backend.embed(change->down, ids, pass.traits.embedding_scale, small);
+  const LinearJob one{small, &change->up, nullptr, stream.row_range(rows.begin, rows.count), true};
+  pass.backend.linear({&one, 1});
+}
+
 void embed(const Pass& pass, const Weights& weights, const Batch& batch, Matrix stream) {
   const Arena::Scope scope(pass.arena);
   pass.backend.embed(weights.token_embedding, batch.tokens, pass.traits.embedding_scale, stream);
+  for (const AdaptedRows& rows : pass.adapted) adapt_embedding(pass, rows, batch.tokens, stream);
   if (weights.position_embedding) {
     const std::span<std::int32_t> positions = pass.arena.array<std::int32_t>(batch.tokens.size());
     for (const kernels::SequenceSlice& slice : batch.slices) {
@@ -98,15 +112,16 @@ void embed(const Pass& pass, const Weights& weights, const Batch& batch, Matrix 
 }
 
 // The final norm and the head on the wanted rows alone: no row costs a vocabulary of memory that nobody asked for.
-void finish(const Pass& pass, const Weights& weights, std::span<const std::int32_t> output_rows, bool hidden, ConstMatrix stream,
-            Matrix out) {
+void finish(const Pass& pass, const Weights& weights, const AdaptedBatch& adapted, bool hidden, ConstMatrix stream, Matrix out) {
+  const std::span<const std::int32_t> output_rows = adapted.batch.output_rows;
   if (output_rows.empty()) return;
   const Traits& t = pass.traits;
   const Matrix states = hidden ? out : pass.arena.matrix(out.rows, stream.cols);
   pass.backend.gather_rows(stream, output_rows, states);
   if (weights.final_norm.present) norm(pass, weights.final_norm, t.norm, 0, states, states);
   if (hidden) return;
-  linear(pass, states, weights.head, out);
+  const LinearJob head = job(states, weights.head, out);
+  linear(pass, {&head, 1}, adapted.outputs);
   if (t.logit_scale != 1 || t.logit_softcap > 0) pass.backend.scale(t.logit_scale, t.logit_softcap, out);
 }
 
@@ -119,39 +134,55 @@ void fill_ropes(const Pass& pass, std::vector<ConstMatrix>& tables) {
   }
 }
 
+// Rows as the caller had them.
+ConstMatrix in_given_order(const Pass& pass, const AdaptedBatch& adapted, ConstMatrix states) {
+  if (adapted.origin.empty()) return states;
+  const Matrix out = pass.matrix(states.cols);
+  for (std::int64_t r = 0; r < states.rows; ++r)
+    std::ranges::copy(states.row_span(r), out.row(adapted.origin[static_cast<std::size_t>(r)]));
+  return out;
+}
+
 }  // namespace
 
-Status Model::forward(const Batch& batch, SequenceMemory& memory, Matrix out) try {
+Status Model::forward(const Batch& given, SequenceMemory& memory, Matrix out) try {
   if (!memory.status()) return memory.status();
-  WEIR_TRY(check_batch(traits_, weights_, memory, batch, scratch_->state_used));
-  const bool hidden = traits_.encoder || batch.output == Output::kHidden;
-  WEIR_CHECK(out.rows == static_cast<std::int64_t>(batch.output_rows.size()) && (out.rows == 0 || out.cols == output_width(batch.output)));
+  WEIR_TRY(check_batch(traits_, weights_, memory, given, scratch_->state_used));
+  WEIR_TRY(check_adapters(*this, given));
+  const bool hidden = traits_.encoder || given.output == Output::kHidden;
+  WEIR_CHECK(out.rows == static_cast<std::int64_t>(given.output_rows.size()) && (out.rows == 0 || out.cols == output_width(given.output)));
   if (!hidden && !weights_.head)
     return fail(ErrorCode::kUnsupported, "this {} model was saved without a head: it has no logits", traits_.family);
-  if (batch.tokens.empty()) return {};
+  if (given.tokens.empty()) return {};
 
-  if (scratch_->mover) scratch_->move_weights(static_cast<std::int64_t>(batch.tokens.size()));
+  if (scratch_->mover) scratch_->move_weights(static_cast<std::int64_t>(given.tokens.size()));
   scratch_->arena.reset();
+  const AdaptedBatch adapted = group_by_adapter(given, scratch_->arena);
+  const Batch& batch = adapted.batch;
   Pass pass{*backend_, traits_, memory, batch.slices, {}, scratch_->arena, static_cast<std::int64_t>(batch.tokens.size())};
   fill_ropes(pass, scratch_->ropes);
   pass.ropes = scratch_->ropes;
+  pass.adapted = adapted.rows;
   scratch_->fill_further_slices(batch);
   pass.further_slices = scratch_->further_slices;
 
   const Matrix stream = pass.matrix(traits_.hidden);
   embed(pass, weights_, batch, stream);
-  if (probe_) probe_(-1, stream);
+  const auto probe = [&](std::int32_t layer, ConstMatrix states) {
+    if (probe_) probe_(layer, in_given_order(pass, adapted, states));
+  };
+  probe(-1, stream);
   const auto layers = static_cast<std::int32_t>(traits_.layers.size());
   for (std::int32_t i = 0; i < layers; ++i) {
     const auto index = static_cast<std::size_t>(i);
     run_layer(pass, {i, traits_.layers[index], weights_.layers[index]}, stream);
-    if (probe_) probe_(i, stream);
+    probe(i, stream);
   }
-  if (probe_) probe_(layers, normalised(pass, weights_.final_norm, stream));
-  finish(pass, weights_, batch.output_rows, hidden, stream, out);
+  if (probe_) probe(layers, normalised(pass, weights_.final_norm, stream));
+  finish(pass, weights_, adapted, hidden, stream, out);
   return {};
 } catch (const std::bad_alloc&) {
-  return fail(ErrorCode::kExhausted, "no memory for the activations of {} rows: use smaller chunks", batch.tokens.size());
+  return fail(ErrorCode::kExhausted, "no memory for the activations of {} rows: use smaller chunks", given.tokens.size());
 }
 
 }  // namespace weir::model

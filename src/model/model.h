@@ -15,6 +15,8 @@
 
 namespace weir::model {
 
+class Adapter;
+
 // What a forward pass leaves for its output rows. Encoders have hidden states only, whatever is asked.
 enum class Output { kLogits, kHidden };  // kHidden: the states after the final norm
 
@@ -28,6 +30,7 @@ struct Batch {
   // A slice's own blocks are its table for the memory's group 0; those for the further groups follow one another here, slice by slice.
   std::span<const std::span<const BlockId>> tables = {};
   Output output = Output::kLogits;
+  std::span<const Adapter* const> adapters = {};  // one for each slice, null where it takes none; empty: none takes any. adapter.h
 };
 
 // What lies in some of a model's weights, each place in its files counted once.

@@ -17,6 +17,14 @@ using kernels::ConstMatrix;
 using kernels::LinearJob;
 using kernels::Matrix;
 
+class Adapter;
+
+// Consecutive rows that take the same adapter.
+struct AdaptedRows {
+  const Adapter* adapter = nullptr;
+  std::int64_t begin = 0, count = 0;
+};
+
 struct Pass {
   kernels::Backend& backend;
   const Traits& traits;
@@ -25,6 +33,7 @@ struct Pass {
   std::span<const ConstMatrix> ropes;  // a table of cosines and sines for each of Traits::ropes
   Arena& arena;
   std::int64_t rows = 0;
+  std::span<const AdaptedRows> adapted = {};  // rows that take an adapter
   std::span<const kernels::SequenceSlice> further_slices = {};  // the slices with the tables of groups 1, 2, …, group by group
 
   // The slices with the block tables of a layer's group.
@@ -63,10 +72,20 @@ inline LinearJob job(Input input, const Linear& linear, Matrix out, bool accumul
   return {input.x, &*linear.weight, data_or_null(linear.bias), out, accumulate, input.step};
 }
 
-inline void linear(const Pass& pass, Input x, const Linear& linear, Matrix out, bool accumulate = false) {
-  const LinearJob one = job(x, linear, out, accumulate);
-  pass.backend.linear({&one, 1});
+// Products with what the rows' adapters add (layers/adapted_products.cc). Jobs that share their input stand next to one another.
+void linear(const Pass& pass, std::span<const LinearJob> jobs, std::span<const AdaptedRows> adapted);
+inline void linear(const Pass& pass, std::span<const LinearJob> jobs) { linear(pass, jobs, pass.adapted); }
+inline void linear(const Pass& pass, Input x, const Linear& weights, Matrix out, bool accumulate = false) {
+  const LinearJob one = job(x, weights, out, accumulate);
+  linear(pass, {&one, 1});
 }
+
+// The same for jobs that each see some rows of the batch: which rows of which job take an adapter.
+struct AdaptedPart {
+  std::size_t job = 0;
+  AdaptedRows rows;
+};
+void linear_parts(const Pass& pass, std::span<const LinearJob> jobs, std::span<const AdaptedPart> parts);
 
 // Groups of `group` of `cols` columns (0: the whole row); the weight is one for all groups when it has that many entries.
 inline kernels::NormParams norm_params(const Pass& pass, const NormWeights& weights, NormKind kind, std::int64_t group, std::int64_t cols) {

@@ -56,6 +56,14 @@ struct Names {
   std::string classifier_dense, classifier_norm, classifier_out;  // without root
 };
 
+// What a model's tensors are called, kept for adapters, which come with names of either container.
+struct Naming {
+  Names names;
+  bool gguf = false;            // the container of the model
+  bool paired_rows = false;     // converters to GGUF permute the rows of q and k: pairs are neighbours there
+  bool regrouped_rows = false;  // converters to GGUF put a fused qkv into another order
+};
+
 // How experts are stored.
 enum class ExpertStorage {
   kTensors,      // a tensor for each expert and role
@@ -80,6 +88,7 @@ struct Plan {
   Bias classifier_bias = Bias::kOptional;
   Bias norm_bias = Bias::kNone, head_bias = Bias::kNone, latent_bias = Bias::kNone, recurrent_bias = Bias::kNone, conv_bias = Bias::kNone;
   ExpertStorage expert_storage = ExpertStorage::kTensors;
+  bool paired_rows = false, regrouped_rows = false;  // see Naming
   bool transposed = false;           // matrices stand as [in, out] (GPT-2's Conv1D)
   float norm_offset = 0;             // 1 where the file stores weight - 1 (Gemma)
   bool a_is_log = true;              // the file stores log(-A)

@@ -16,6 +16,8 @@ namespace weir::model {
 
 using Vector = std::vector<float>;
 
+struct Naming;
+
 struct NormWeights {
   Vector weight, bias;
   bool present = false;  // a norm without weights is still a norm
@@ -103,6 +105,7 @@ struct Weights {
   ClassifierWeights classifier;
   std::vector<std::shared_ptr<const MappedFile>> files;  // what the model was loaded from
   std::vector<std::shared_ptr<const void>> owners;       // files and converted buffers that the views point into
+  std::shared_ptr<const Naming> naming;                  // plan.h; a model's own
   std::vector<DeferredBytes> deferred;                   // parts of those buffers
 };
 

@@ -226,6 +226,7 @@ Status load_weights(Plan& plan, Weights& weights) {
   WEIR_TRY(plan.config.status());
   WEIR_TRY(check_all_taken(plan));
   weights.files = plan.tensors.index().files();
+  weights.naming = std::make_shared<const Naming>(plan.names, plan.config.gguf(), plan.paired_rows, plan.regrouped_rows);
   return {};
 }
 

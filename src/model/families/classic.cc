@@ -50,6 +50,7 @@ void plan_gpt_neox(Plan& plan) {
   read_attention(plan);
   use_layer_norm(plan, Bias::kRequired);
   use_rope(plan, {.partial = 0.25});
+  plan.regrouped_rows = true;
   plain_ffn(plan);
   all_biases(plan, Bias::kRequired);
   Traits& t = plan.traits;

@@ -35,6 +35,7 @@ void plan_falcon(Plan& plan) {
   read_attention(plan);
   use_layer_norm(plan, Bias::kRequired);
   use_rope(plan);
+  plan.regrouped_rows = true;
   Config& c = plan.config;
   Traits& t = plan.traits;
   for (LayerTraits& layer : t.layers) layer.ffn = FfnKind::kPlain;

@@ -17,6 +17,7 @@ void llama_base(Plan& plan, const RopeDefaults& rope = {}) {
   read_attention(plan);
   use_rms_norm(plan);
   use_rope(plan, rope, rows_are_paired(plan));
+  plan.paired_rows = true;
   plan.traits.ffn.activation = read_activation(plan, "hidden_act", Activation::kSilu);
 }
 

@@ -21,7 +21,7 @@ Heads project_separately(const Pass& pass, const AttentionTraits& t, const Atten
   h.v = pass.matrix(std::int64_t{t.kv_heads} * t.value_dim);
   const Matrix q = pass.matrix(t.output_gate ? 2 * query : query);
   const std::array jobs = {job(x, w.q, q), job(x, w.k, h.k), job(x, w.v, h.v)};
-  pass.backend.linear(jobs);
+  linear(pass, jobs);
   if (!t.output_gate) {
     h.q = q;
     return h;

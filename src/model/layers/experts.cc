@@ -32,39 +32,75 @@ Grouping group_by_expert(Arena& arena, std::span<const std::int32_t> ids, std::i
   return g;
 }
 
+// Which rows of the experts' jobs take an adapter. Places of an expert follow the order of rows, in which those of an adapter stand
+// next to one another.
+class AdaptedParts {
+ public:
+  AdaptedParts(const Pass& pass, const Grouping& groups)
+      : pass_(pass), groups_(groups), parts_(pass.arena.array<AdaptedPart>(pass.adapted.empty() ? 0 : 2 * groups.source.size())) {}
+
+  // Jobs [first, first + count) read the places [begin, begin + rows).
+  void add(std::size_t first, std::size_t count, std::int64_t begin, std::int64_t rows) {
+    std::int64_t done = 0;
+    for (const AdaptedRows& run : pass_.adapted) {
+      const auto row_at = [&](std::int64_t i) { return groups_.source[static_cast<std::size_t>(begin + i)]; };
+      while (done < rows && row_at(done) < run.begin) ++done;
+      const std::int64_t start = done;
+      while (done < rows && row_at(done) < run.begin + run.count) ++done;
+      if (done == start) continue;
+      for (std::size_t j = 0; j < count; ++j) parts_[used_++] = {first + j, {run.adapter, start, done - start}};
+    }
+  }
+  std::span<const AdaptedPart> taken() const { return parts_.first(used_); }
+  void clear() { used_ = 0; }
+
+ private:
+  const Pass& pass_;
+  const Grouping& groups_;
+  std::span<AdaptedPart> parts_;
+  std::size_t used_ = 0;
+};
+
 // Each place's expert applied to x (rows at their places).
 Matrix apply_experts(const Pass& pass, const ExpertWeights& w, const Grouping& groups, ConstMatrix x) {
   const std::size_t experts = w.experts.size();
   const GateUp buffers = gate_up_buffers(pass, w.experts.front(), x.rows);
   std::span<LinearJob> jobs = pass.arena.array<LinearJob>(2 * experts);
+  AdaptedParts parts(pass, groups);
   std::size_t count = 0;
   for (std::size_t e = 0; e < experts; ++e) {
     const std::int32_t begin = groups.begin[e], rows = groups.begin[e + 1] - begin;
-    if (rows > 0) count += gate_up_jobs(x.row_range(begin, rows), w.experts[e], buffers, begin, jobs.subspan(count));
+    if (rows == 0) continue;
+    const std::size_t added = gate_up_jobs(x.row_range(begin, rows), w.experts[e], buffers, begin, jobs.subspan(count));
+    parts.add(count, added, begin, rows);
+    count += added;
   }
-  pass.backend.linear(jobs.first(count));
+  linear_parts(pass, jobs.first(count), parts.taken());
   const Matrix inner = gate_up_product(pass, pass.traits.experts.gate_up, buffers);
 
   const Matrix out = pass.arena.matrix(x.rows, pass.traits.hidden);
   count = 0;
+  parts.clear();
   for (std::size_t e = 0; e < experts; ++e) {
     const std::int32_t begin = groups.begin[e], rows = groups.begin[e + 1] - begin;
-    if (rows > 0) jobs[count++] = job(inner.row_range(begin, rows), w.experts[e].down, out.row_range(begin, rows));
+    if (rows == 0) continue;
+    parts.add(count, 1, begin, rows);
+    jobs[count++] = job(inner.row_range(begin, rows), w.experts[e].down, out.row_range(begin, rows));
   }
-  pass.backend.linear(jobs.first(count));
+  linear_parts(pass, jobs.first(count), parts.taken());
   return out;
 }
 
 void add_shared_expert(const Pass& pass, const ExpertWeights& w, ConstMatrix x, Matrix out) {
   const GateUp buffers = gate_up_buffers(pass, w.shared, x.rows);
   LinearJob jobs[2];
-  pass.backend.linear({jobs, gate_up_jobs(x, w.shared, buffers, 0, jobs)});
+  linear(pass, {jobs, gate_up_jobs(x, w.shared, buffers, 0, jobs)});
   const Matrix inner = gate_up_product(pass, pass.traits.ffn.gate_up, buffers);
   if (!w.shared_gate) return linear(pass, inner, w.shared.down, out, true);
 
   const Matrix gate = pass.arena.matrix(x.rows, 1), shared = pass.arena.matrix(x.rows, out.cols);
   const LinearJob down_and_gate[] = {job(inner, w.shared.down, shared), job(x, w.shared_gate, gate)};
-  pass.backend.linear(down_and_gate);
+  linear(pass, down_and_gate);
   pass.backend.activate(Activation::kSigmoid, gate, gate);
   pass.backend.multiply(gate, shared);
   pass.backend.add(shared, 1, out);

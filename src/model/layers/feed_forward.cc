@@ -80,7 +80,7 @@ void feed_forward(const Pass& pass, const Layer& layer, Input x, Target target) 
   }
   const GateUp buffers = gate_up_buffers(pass, w, rows);
   std::array<LinearJob, 2> jobs;
-  pass.backend.linear({jobs.data(), gate_up_jobs(x, w, buffers, 0, jobs)});
+  linear(pass, {jobs.data(), gate_up_jobs(x, w, buffers, 0, jobs)});
   linear(pass, gate_up_input(pass, pass.traits.ffn.gate_up, buffers), w.down, target.out, target.accumulate);
 }
 

@@ -18,11 +18,11 @@ QueryAndLatent project(const Pass& pass, const LatentTraits& t, const LatentWeig
   const QueryAndLatent r{pass.matrix(heads * (t.nope_dim + t.rope_dim)), pass.matrix(t.kv_rank + t.rope_dim)};
   if (t.q_rank == 0) {
     const LinearJob jobs[] = {job(x, w.q, r.q), job(x, w.kv_down, r.latent)};
-    pass.backend.linear(jobs);
+    linear(pass, jobs);
   } else {
     const Matrix down = pass.matrix(t.q_rank);
     const LinearJob jobs[] = {job(x, w.q_down, down), job(x, w.kv_down, r.latent)};
-    pass.backend.linear(jobs);
+    linear(pass, jobs);
     if (w.q_norm.present) norm(pass, w.q_norm, pass.traits.norm, 0, down, down);
     linear(pass, down, w.q_up, r.q);
   }
@@ -47,7 +47,7 @@ void map_heads(const Pass& pass, const std::vector<kernels::Weight>& up, ConstMa
     const auto head = static_cast<std::int64_t>(h);
     jobs[h] = {x.col_range(head * x_step, up[h].in()), &up[h], nullptr, out.col_range(head * out_step, up[h].out()), false};
   }
-  pass.backend.linear(jobs);
+  linear(pass, jobs);
 }
 
 }  // namespace

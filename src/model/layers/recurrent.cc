@@ -59,7 +59,7 @@ void mix_gated_delta(const Pass& pass, const Layer& layer, ConstMatrix x, Target
   const Matrix projected = pass.matrix(2 * keys + values), z = pass.matrix(values);
   const Matrix alpha = pass.matrix(t.value_heads), beta = pass.matrix(t.value_heads);
   const LinearJob jobs[] = {job(x, w.qkv, projected), job(x, w.z, z), job(x, w.alpha, alpha), job(x, w.beta, beta)};
-  pass.backend.linear(jobs);
+  linear(pass, jobs);
   const kernels::StateLayer& state = pass.memory.state(layer.index);
   const Matrix qkv = pass.matrix(projected.cols), y = pass.matrix(values);
   pass.backend.causal_conv(projected, conv_params(pass, w, true), pass.slices, state, qkv);
