@@ -61,7 +61,8 @@ void LengthChooser::choose(std::span<const Prospect> prospects, std::int64_t row
   double tokens = static_cast<double>(streams);
   double best = tokens / cost.seconds(rows) * (1 + limits.least_gain);
   std::size_t best_size = 0;
-  while (!heap_.empty() && static_cast<std::int32_t>(taken_.size()) < limits.per_step) {
+  const std::int64_t most = std::min<std::int64_t>(limits.per_step, cost.within_reach(rows) - rows);
+  while (!heap_.empty() && static_cast<std::int64_t>(taken_.size()) < most) {
     std::ranges::pop_heap(heap_, less);
     const Next next = heap_.back();
     heap_.pop_back();

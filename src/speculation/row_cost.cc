@@ -34,7 +34,8 @@ void RowCost::record(std::int64_t rows, Duration elapsed) {
   const double time = to_seconds(elapsed);
   const std::size_t at = nearest(rows);
   Knot& knot = knots_[at];
-  if (measured_++ == 0) level_ = time / relative(rows);
+  if (most_ == 0) level_ = time / relative(rows);
+  most_ = std::max(most_, rows);
   if (!knot.known) {
     knot = {std::max(1.0, time / level_), true};
     return;

@@ -22,7 +22,13 @@ class RowCost {
   // Of a step with so many rows, at least 1. Before anything was measured a step of one row is taken to last a second.
   double seconds(std::int64_t rows) const { return level_ * relative(rows); }
   double relative(std::int64_t rows) const;
-  bool measured() const { return measured_ > 0; }
+  // Rows that a step beside `rows` may have without a leap into what was never measured: half as many again as the largest yet;
+  // none beside them before the first step was measured.
+  std::int64_t within_reach(std::int64_t rows) const {
+    if (most_ == 0) return rows;
+    const std::int64_t most = most_ > rows ? most_ : rows;
+    return most + (most > 2 ? most / 2 : 1);
+  }
 
  private:
   static constexpr std::size_t kKnots = 40;  // 1 to 16, then four for each doubling, to 1024
@@ -35,7 +41,7 @@ class RowCost {
   };
   std::array<Knot, kKnots> knots_;
   double slope_, level_ = 1;
-  std::int64_t measured_ = 0;
+  std::int64_t most_ = 0;  // rows measured in one step
 };
 
 }  // namespace weir::speculation

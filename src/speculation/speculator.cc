@@ -35,7 +35,7 @@ void Speculator::forget(SeqId sequence) {
 }
 
 // Compares what was guessed with what has come since.
-Speculator::Sequence& Speculator::settle(const SequenceView& view) {
+Speculator::Sequence& Speculator::settle(const SequenceView& view, std::size_t streams) {
   auto& held = sequences_[view.sequence];
   if (held == nullptr) {
     held = std::make_unique<Sequence>();
@@ -53,8 +53,13 @@ Speculator::Sequence& Speculator::settle(const SequenceView& view) {
     if (!hit) break;
     ++right;
   }
-  // Guesses that were held back and would have paid earn the next ones a chance.
-  if (s.quiet > 0 && right > 0) s.account = std::max(s.account, std::min(options_.allowance, s.account + right));
+  if (s.quiet > 0 && right > 0) {
+    // Guesses that were held back and would have paid, with one too many, earn the next ones a chance.
+    const auto rows = static_cast<std::int64_t>(streams);
+    const double extra = cost_.seconds(rows + right + 1) / cost_.seconds(rows) - 1;
+    const double gain = right - extra * static_cast<double>(rows);
+    if (gain > 0) s.account = std::max(s.account, std::min(options_.allowance, s.account + gain));
+  }
   s.account = std::min(kMostSaved, s.account + options_.loss * static_cast<double>(fresh));
   s.size = view.tokens.size();
   s.guesses.clear();
@@ -64,7 +69,7 @@ Speculator::Sequence& Speculator::settle(const SequenceView& view) {
 std::span<const Draft> Speculator::propose(std::span<const SequenceView> views, std::int64_t beside, const Filter& filter) {
   const std::size_t n = views.size();
   of_view_.clear();
-  for (const SequenceView& view : views) of_view_.push_back(&settle(view));
+  for (const SequenceView& view : views) of_view_.push_back(&settle(view, views.size()));
   streams_ = static_cast<std::int64_t>(n);
   lengths_.assign(n, 0);
   drafts_.clear();

@@ -20,7 +20,7 @@ namespace weir::speculation {
 
 struct SpeculatorOptions {
   LengthLimits limits;
-  double loss = 0.01;      // share of a sequence's time that may be lost to guesses
+  double loss = 0.005;     // share of a sequence's time that may be lost to guesses
   double allowance = 0.5;  // and so many plain steps at its start
   double row_slope = 0.1;  // RowCost's until measured
 };
@@ -65,7 +65,7 @@ class Speculator {
 
  private:
   struct Sequence;
-  Sequence& settle(const SequenceView& view);
+  Sequence& settle(const SequenceView& view, std::size_t streams);
   void choose_sources(std::span<const SequenceView> views, std::int64_t rows);
   void probe(std::span<const SequenceView> views);
   void make_drafts(std::span<const SequenceView> views, const Filter& filter);
