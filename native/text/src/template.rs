@@ -73,7 +73,8 @@ impl Template {
         let members = json::parse(context).map_err(|e| Failure::bad_input(format!("the context of {}: {e}", self.name)))?;
         let fuel = limits::FUEL + limits::FUEL_PER_CONTEXT_BYTE * context.len() as u64;
         let (name, environment) = (self.name.clone(), self.environment.clone());
-        let rendered = limits::guarded("template", move || render(&environment, members, unix_seconds, fuel).map_err(|e| failure(&e, &name)));
+        let rendered =
+            limits::guarded("template", move || render(&environment, members, unix_seconds, fuel).map_err(|e| failure(&e, &name)));
         if rendered.as_ref().is_err_and(|e| e.kind == FailureKind::Deadline) {
             self.missed_deadline.store(true, Ordering::Relaxed);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A grammar compiled for a vocabulary. Grammars come with requests, so compiling runs on a guarded thread and under limits.
 
-use super::{failure, schema, Vocabulary};
+use super::{failure, lark, pattern, schema, Vocabulary};
 use crate::limits;
 use crate::template::{Failure, FailureKind};
 use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
@@ -50,9 +50,9 @@ fn prototype(vocabulary: &Vocabulary, kind: Kind, text: &str, compact: bool) -> 
     let grammar = match kind {
         Kind::JsonObject => TopLevelGrammar::from_json_schema(schema::any_object(compact)),
         Kind::JsonSchema => TopLevelGrammar::from_json_schema(schema::prepare(text, compact)?),
-        Kind::Regex => TopLevelGrammar::from_regex(text),
-        Kind::Choice => TopLevelGrammar::from_regex(&choices(text)?),
-        Kind::Lark => TopLevelGrammar::from_lark(text.to_string()),
+        Kind::Regex => expression(&pattern::translate(text)?),
+        Kind::Choice => expression(&choices(text)?),
+        Kind::Lark => TopLevelGrammar::from_lark(lark::prepare(text, compact)?),
     };
     let factory = &vocabulary.factory;
     let caps = llguidance::toktrie::InferenceCapabilities::default();
@@ -69,13 +69,18 @@ fn prototype(vocabulary: &Vocabulary, kind: Kind, text: &str, compact: bool) -> 
     Ok(parser)
 }
 
+/// The whole answer matches an expression of ours, which has no slash.
+fn expression(regex: &str) -> TopLevelGrammar {
+    TopLevelGrammar::from_lark(format!("start: /{regex}/"))
+}
+
 /// An expression for any of the texts in a JSON array.
 fn choices(text: &str) -> Result<String, Failure> {
     let bad = || Failure::bad_input("the choices must be texts, at least one".into());
     let Ok(Value::Array(choices)) = serde_json::from_str(text) else { return Err(bad()) };
     let mut escaped = Vec::new();
     for choice in &choices {
-        escaped.push(regex_syntax::escape(choice.as_str().ok_or_else(bad)?));
+        escaped.push(pattern::literal(choice.as_str().ok_or_else(bad)?));
     }
     if escaped.is_empty() {
         return Err(bad());
