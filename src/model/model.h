@@ -54,6 +54,7 @@ class Model {
   const Traits& traits() const { return traits_; }
   const Weights& weights() const { return weights_; }
   kernels::Backend& backend() { return *backend_; }
+  const kernels::Backend& backend() const { return *backend_; }
 
   // Columns of `out` in forward(): the vocabulary's size, or the hidden one.
   std::int64_t output_width(Output output) const {
