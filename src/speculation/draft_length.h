@@ -21,7 +21,7 @@ struct Prospect {
 };
 
 struct LengthLimits {
-  std::int32_t per_sequence = 16;
+  std::int32_t per_sequence = 32;
   std::int32_t per_step = 64;
   double least_gain = 0.02;  // in tokens per second over plain decoding, or nothing is drafted
 };

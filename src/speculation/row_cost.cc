@@ -9,7 +9,11 @@ namespace weir::speculation {
 namespace {
 
 constexpr double kShare = 0.15;   // of a new measurement
+constexpr double kFirst = 2;      // the first one at its rows, over what was expected
 constexpr double kOutlier = 1.5;  // a step that was disturbed counts as that much slower at most
+
+// Beyond what was measured rows are hoped to get cheaper: the second row often pays for another kernel, the third no more.
+constexpr double kHope = 0.5;
 
 }  // namespace
 
@@ -37,7 +41,7 @@ void RowCost::record(std::int64_t rows, Duration elapsed) {
   if (most_ == 0) level_ = time / relative(rows);
   most_ = std::max(most_, rows);
   if (!knot.known) {
-    knot = {std::max(1.0, time / level_), true};
+    knot = {std::clamp(time / level_, 1.0, relative(rows) * kFirst), true};
     return;
   }
   const double step = std::pow(std::clamp(time / (level_ * knot.relative), 1 / kOutlier, kOutlier), kShare);
@@ -63,7 +67,7 @@ double RowCost::relative(std::int64_t rows) const {
   if (high < kKnots) {
     slope = (knots_[high].relative - knots_[low].relative) / (static_cast<double>(rows_at(high)) - from);
   } else if (low > 0) {
-    slope = std::max(slope_, (knots_[low].relative - 1) / (from - 1));
+    slope = std::max(slope_, kHope * (knots_[low].relative - 1) / (from - 1));
   }
   return knots_[low].relative + slope * beyond;
 }

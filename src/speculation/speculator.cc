@@ -20,14 +20,16 @@ struct Speculator::Sequence {
   std::vector<TokenId> guesses;        // of the last call, whether they run or not
   std::size_t source = 0;
   std::int32_t strength = 0, wanted = 0, quiet = 0;  // quiet: calls without a draft
+  std::int32_t streak = 0;                           // guesses in a row that were right and did not run
   std::size_t size = 0;                              // tokens at that call
-  double account = 0;                                // plain steps that may be lost
+  double account = 0;                                // tokens that may be lost, at the pace of plain decoding
 };
 
 Speculator::Speculator(const SpeculatorOptions& options, std::vector<std::unique_ptr<DraftSource>> sources)
     : options_(options), sources_(std::move(sources)), general_(sources_.size()), cost_(options.row_slope) {}
 
 Speculator::~Speculator() = default;
+Speculator::Speculator(Speculator&&) noexcept = default;
 
 void Speculator::forget(SeqId sequence) {
   sequences_.erase(sequence);
@@ -53,11 +55,12 @@ Speculator::Sequence& Speculator::settle(const SequenceView& view, std::size_t s
     if (!hit) break;
     ++right;
   }
-  if (s.quiet > 0 && right > 0) {
+  s.streak = s.quiet > 0 && right > 0 ? s.streak + right : 0;
+  if (s.streak > 0) {
     // Guesses that were held back and would have paid, with one too many, earn the next ones a chance.
     const auto rows = static_cast<std::int64_t>(streams);
-    const double extra = cost_.seconds(rows + right + 1) / cost_.seconds(rows) - 1;
-    const double gain = right - extra * static_cast<double>(rows);
+    const double extra = cost_.seconds(rows + s.streak + 1) / cost_.seconds(rows) - 1;
+    const double gain = s.streak - extra * static_cast<double>(rows);
     if (gain > 0) s.account = std::max(s.account, std::min(options_.allowance, s.account + gain));
   }
   s.account = std::min(kMostSaved, s.account + options_.loss * static_cast<double>(fresh));
@@ -171,7 +174,7 @@ void Speculator::completed(const StepOutcome& outcome) {
   }
 }
 
-// In plain steps of this batch: what the guesses' rows and their making took, less the steps that the right ones save.
+// In tokens of plain decoding in this batch: what the guesses' rows and their making took, less those that were right.
 void Speculator::charge(Sequence& s, const Verified& v, const StepOutcome& outcome, std::int64_t guesses) {
   const std::int64_t rows = outcome.decode_rows + outcome.prefill_rows;
   const double plain = cost_.seconds(std::max<std::int64_t>(1, rows - guesses));

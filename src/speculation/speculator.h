@@ -21,7 +21,7 @@ namespace weir::speculation {
 struct SpeculatorOptions {
   LengthLimits limits;
   double loss = 0.005;     // share of a sequence's time that may be lost to guesses
-  double allowance = 0.5;  // and so many plain steps at its start
+  double allowance = 0.5;  // and so many tokens' time at its start
   double row_slope = 0.1;  // RowCost's until measured
 };
 
@@ -53,11 +53,14 @@ class Speculator {
   // The order of sources matters when two promise the same.
   Speculator(const SpeculatorOptions& options, std::vector<std::unique_ptr<DraftSource>> sources);
   ~Speculator();
+  Speculator(Speculator&&) noexcept;
 
   // Drafts for those views that should have one: sequences that wait for their next token, all of them, each with one row in the
   // next step. `beside`: rows that the step will run in any case beside those, as chunks of prompts.
   std::span<const Draft> propose(std::span<const SequenceView> views, std::int64_t beside = 0, const Filter& filter = {});
   void completed(const StepOutcome& outcome);
+  // A decode step measured at any other time, best a few of 1 to 16 rows at the start: else lengths grow step by step at first.
+  void calibrate(std::int64_t rows, Duration elapsed) { cost_.record(rows, elapsed); }
   void forget(SeqId sequence);
 
   const SpeculatorStats& stats() const { return stats_; }
