@@ -63,6 +63,30 @@ Result<TokenId> Answer::choose(std::span<const float> logits, std::uint64_t posi
   return sampler_.sample(logits, position, allowed);
 }
 
+bool Answer::ends_too_early(TokenId id) const {
+  return generated_ < least_ && (contains(more_ends_, id) || (tokenizer_ && contains(tokenizer_->end_of_generation, id)));
+}
+
+Result<TokenId> Answer::choose(std::span<const float> logits, std::uint64_t position, grammar::Matcher& matcher) {
+  if (needs_masks()) {
+    WEIR_ASSIGN(const auto mask, matcher.mask());
+    WEIR_ASSIGN(const TokenId id, choose(logits, position, mask));
+    WEIR_TRY(matcher.accept(id));
+    return id;
+  }
+  WEIR_ASSIGN(TokenId id, sampler_.draw(logits, position));
+  Status taken = ends_too_early(id) ? Status(fail(ErrorCode::kInvalidArgument, "an end before min_tokens")) : matcher.accept(id);
+  if (!taken && taken.error().code == ErrorCode::kInvalidArgument) {
+    WEIR_ASSIGN(auto mask, matcher.mask());
+    if (generated_ < least_) mask = without_ends(logits.size(), mask);
+    WEIR_ASSIGN(id, sampler_.redraw(logits, position, mask));
+    taken = matcher.accept(id);
+  }
+  WEIR_TRY(taken);
+  sampler_.see(id);
+  return id;
+}
+
 void Answer::add_logprobs(std::span<const float> logits, TokenId id) {
   if (logprobs_ >= 0) event_.logprobs.push_back(sampling::token_logprobs(logits, id, logprobs_));
 }

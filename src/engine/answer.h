@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/completion.h"
+#include "grammar/matcher.h"
 #include "sampling/sampler.h"
 #include "sampling/stop_matcher.h"
 #include "tokenizer/tokenizer.h"
@@ -24,6 +25,11 @@ class Answer {
 
   // The token at `position` of the sequence by these logits. `allowed` as in sampling::Sampler.
   Result<TokenId> choose(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed = {});
+
+  // The same under a grammar, which then has gone on by the token. Draws that do
+  // not need the mask of all tokens ask for the one token first (sampling::Sampler::draws_freely).
+  Result<TokenId> choose(std::span<const float> logits, std::uint64_t position, grammar::Matcher& matcher);
+  bool needs_masks() const { return !sampler_.draws_freely(); }
 
   // Appends a token. True when the answer ends with it.
   bool take(TokenId id);
@@ -48,6 +54,7 @@ class Answer {
 
  private:
   bool is_end(TokenId id) const;
+  bool ends_too_early(TokenId id) const;
   std::span<const std::uint32_t> without_ends(std::size_t vocabulary, std::span<const std::uint32_t> allowed);
 
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;

@@ -32,6 +32,7 @@ struct CompletionRequest {
   bool prompt_only = false;                          // nothing is generated: for the prompt's logprobs, or to have it in the prefix cache
   std::optional<grammar::GrammarSpec> grammar = {};  // what each answer must look like
 
+  std::string adapter = {};     // by its name; empty = the model as it is
   std::int32_t priority = 0;    // higher goes first, under the policy that looks at it
   std::string tenant = {};      // whose share it uses, and who shares its cached prefixes
   std::string cache_salt = {};  // keeps its prefixes apart from all with another salt

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <exception>
 
@@ -57,25 +55,11 @@ Status check_options(const LoadedModel& loaded, const EngineOptions& o) {
   return {};
 }
 
-std::string stamp(const std::filesystem::path& file) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(file, error);
-  const auto time = std::filesystem::last_write_time(file, error);
-  return fmt::format("{} {} {}\n", file.filename().string(), size, time.time_since_epoch().count());
-}
-
 // What bytes in the second tier depend on, beside the tokens: the model's files as they are, the arithmetic and the layout.
 std::string identity_of(const LoadedModel& loaded, const std::string& layout) {
-  std::vector<std::string> stamps;
-  std::error_code error;
-  if (std::filesystem::is_directory(loaded.path, error)) {
-    for (const auto& entry : std::filesystem::directory_iterator(loaded.path, error)) stamps.push_back(stamp(entry.path()));
-  } else {
-    stamps.push_back(stamp(loaded.path));
-  }
-  std::ranges::sort(stamps);
-  return fmt::format("{}{}\n{}\n{}", fmt::join(stamps, ""), std::filesystem::weakly_canonical(loaded.path, error).string(),
-                     loaded.backend->description(), layout);
+  std::string identity = loaded.backend->description() + "\n" + layout + "\n";
+  for (const auto& file : loaded.model->weights().files) identity += file->identity() + "\n";
+  return identity;
 }
 
 std::unique_ptr<speculation::Speculator> make_speculator(const speculation::SpeculatorOptions& options) {
@@ -105,7 +89,7 @@ struct Engine::Parts {
 };
 
 Engine::Engine(LoadedModel& loaded, EngineOptions options, const Clock& clock)
-    : loaded_(loaded), options_(std::move(options)), clock_(clock), parts_(std::make_unique<Parts>()) {}
+    : loaded_(loaded), options_(std::move(options)), clock_(clock), adapters_(*loaded.model), parts_(std::make_unique<Parts>()) {}
 
 Result<std::unique_ptr<Engine>> Engine::start(LoadedModel& loaded, EngineOptions options, const Clock& clock) {
   WEIR_TRY(check_options(loaded, options));
@@ -174,10 +158,11 @@ Result<std::int64_t> Engine::token_limit(const CompletionRequest& request) const
   return request.max_tokens == 0 ? room : request.max_tokens;
 }
 
-std::string Engine::salt_of(const CompletionRequest& request) const {
+std::string Engine::salt_of(const CompletionRequest& request, const NamedAdapter* adapter) const {
   std::string salt;
   add_part(salt, request.tenant);
   add_part(salt, request.cache_salt);
+  if (adapter != nullptr) add_part(salt, adapter->digest);
   // Where long prompts are rotated otherwise than short ones, their keys are others.
   for (const model::RopeTraits& rope : loaded_.model->traits().ropes) {
     if (!rope.long_frequencies.empty()) salt += static_cast<std::int64_t>(request.prompt.size()) > rope.long_above ? 'l' : 's';
@@ -211,7 +196,12 @@ Result<Admission> Engine::check(CompletionRequest request) const {
     WEIR_ASSIGN(admission.matcher, grammar::Matcher::create(grammar));
   }
   if (request.tpot_target == Duration::zero()) request.tpot_target = options_.stall_limit;
-  admission.salt = salt_of(request);
+  std::shared_ptr<const NamedAdapter> adapter;
+  if (!request.adapter.empty()) {
+    WEIR_ASSIGN(adapter, adapters_.find(request.adapter));
+    admission.adapter = adapter->adapter;
+  }
+  admission.salt = salt_of(request, adapter.get());
   admission.request = std::move(request);
   return admission;
 }

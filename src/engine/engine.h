@@ -14,6 +14,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "engine/adapters.h"
 #include "engine/completion_service.h"
 #include "engine/loaded_model.h"
 #include "engine/step_loop.h"
@@ -53,6 +54,9 @@ class Engine final : public CompletionService {
   // No new requests from now on; returns when all have ended or `most` has passed, and how many are still open then.
   std::int64_t drain(Duration most);
 
+  // Loaded and unloaded at any time; requests that run keep theirs.
+  Adapters& adapters() { return adapters_; }
+
   std::int64_t context() const { return context_; }
   const LoadedModel& loaded() const { return loaded_; }
   // What a follower of the prefix cache gets; needs EngineOptions::event_limit.
@@ -64,7 +68,7 @@ class Engine final : public CompletionService {
   Status build();
   Result<Admission> check(CompletionRequest request) const;
   Result<std::int64_t> token_limit(const CompletionRequest& request) const;
-  std::string salt_of(const CompletionRequest& request) const;
+  std::string salt_of(const CompletionRequest& request, const NamedAdapter* adapter) const;
   void run();
   void take_in();
   void publish(bool in_step);
@@ -73,6 +77,7 @@ class Engine final : public CompletionService {
   EngineOptions options_;
   const Clock& clock_;
   std::int64_t context_ = 0, cache_tokens_ = 0;
+  Adapters adapters_;
   std::unique_ptr<Parts> parts_;
   std::shared_ptr<Notice> notice_ = std::make_shared<Notice>();
   std::atomic<bool> stopping_{false}, draining_{false};

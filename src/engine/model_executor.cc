@@ -23,6 +23,7 @@ void ModelExecutor::add_row(const scheduler::Row& row, const RowContext& context
                      .rope_length = context.rope_length,
                      .blocks = groups > 0 ? row.memory->table(0) : std::span<const BlockId>(),
                      .state = row.memory->state()});
+  adapters_.push_back(context.adapter);
   for (std::int32_t group = 1; group < groups; ++group) tables_.push_back(row.memory->table(static_cast<std::size_t>(group)));
   for (std::int32_t r = count - row.logits; r < count; ++r) output_rows_.push_back(first + r);
 }
@@ -32,6 +33,7 @@ Result<kernels::ConstMatrix> ModelExecutor::run(const scheduler::StepPlan& plan,
   tokens_.clear();
   slices_.clear();
   tables_.clear();
+  adapters_.clear();
   output_rows_.clear();
   for (std::size_t i = 0; i < plan.rows.size(); ++i) add_row(plan.rows[i], contexts[i]);
   if (tokens_.empty()) return kernels::ConstMatrix();
@@ -39,8 +41,9 @@ Result<kernels::ConstMatrix> ModelExecutor::run(const scheduler::StepPlan& plan,
   const auto needed = static_cast<std::size_t>(rows * vocabulary());
   if (logits_.size() < needed) logits_.resize(needed);
   const kernels::Matrix out(logits_.data(), rows, vocabulary());
-  WEIR_TRY(model_.forward({.tokens = tokens_, .slices = slices_, .output_rows = output_rows_, .token_types = {}, .tables = tables_},
-                          memory_, out));
+  WEIR_TRY(model_.forward(
+      {.tokens = tokens_, .slices = slices_, .output_rows = output_rows_, .token_types = {}, .tables = tables_, .adapters = adapters_},
+      memory_, out));
   return out;
 }
 

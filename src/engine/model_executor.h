@@ -24,6 +24,7 @@ class ModelExecutor final : public StepExecutor {
   std::string memory_layout() const { return memory_.layout(); }
 
   std::int32_t vocabulary() const override { return model_.traits().vocab_size; }
+  void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> body) override { model_.backend().for_each(count, body); }
   Result<kernels::ConstMatrix> run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) override;
 
  private:
@@ -39,6 +40,7 @@ class ModelExecutor final : public StepExecutor {
   std::vector<TokenId> tokens_;
   std::vector<kernels::SequenceSlice> slices_;
   std::vector<std::span<const BlockId>> tables_;
+  std::vector<const model::Adapter*> adapters_;
   std::vector<std::int32_t> output_rows_;
   std::vector<float> logits_;
 };

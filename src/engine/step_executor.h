@@ -7,20 +7,30 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/thread_pool.h"
 #include "kernels/matrix.h"
 #include "scheduler/step_plan.h"
+
+namespace weir::model {
+class Adapter;
+}
 
 namespace weir::engine {
 
 // What the plan does not say of a row, by the row's number.
 struct RowContext {
-  std::int32_t rope_length = 0;  // as in kernels::SequenceSlice
+  std::int32_t rope_length = 0;             // as in kernels::SequenceSlice
+  const model::Adapter* adapter = nullptr;  // null: none
 };
 
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;
   virtual std::int32_t vocabulary() const = 0;
+  // Work between steps that may be shared among threads, as kernels::Backend::for_each.
+  virtual void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> body) {
+    for (std::int64_t i = 0; i < count; ++i) body(i);
+  }
   // The logits that rows want, in the order of the rows: [sum of Row::logits, vocabulary], valid until the next call. After an error
   // nothing that the rows wrote may be relied on.
   virtual Result<kernels::ConstMatrix> run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) = 0;

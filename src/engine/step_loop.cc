@@ -15,6 +15,7 @@ struct StepLoop::Part {
   std::optional<grammar::Matcher> matcher;
   SeqId sequence;               // invalid before the answer has one of its own, and after its end
   std::vector<TokenId> fresh;   // tokens of this step
+  std::int32_t right = 0;       // guesses of this step that were
   std::vector<Duration> times;  // of all its tokens
   bool streams = false;         // its last row brought a token, so that its next step continues there
 };
@@ -22,6 +23,7 @@ struct StepLoop::Part {
 struct StepLoop::Live {
   CompletionRequest request;
   std::shared_ptr<CompletionChannel> channel;
+  std::shared_ptr<const model::Adapter> adapter;
   Timeline timeline;  // of the prompt; each answer's has its own tokens
   TimePoint deadline = TimePoint::max();
   std::int32_t prompt = 0;
@@ -58,6 +60,7 @@ void StepLoop::admit(Admission admission) {
   auto live = std::make_unique<Live>();
   CompletionRequest& request = admission.request;
   live->channel = std::move(admission.channel);
+  live->adapter = std::move(admission.adapter);
   live->timeline.queued = admission.queued;
   live->prompt = static_cast<std::int32_t>(request.prompt.size());
   live->open = static_cast<std::size_t>(request.answers);
@@ -174,20 +177,23 @@ void StepLoop::note_plan(const scheduler::StepPlan& plan) {
   }
 }
 
-// The masks of all rows that bring tokens, on another thread while the model runs.
+// The masks that will be needed of all tokens, on another thread while the model runs. Guesses are verified one after the other, so
+// theirs are computed when it is their turn.
 void StepLoop::start_masks(const scheduler::StepPlan& plan) {
   mask_jobs_.clear();
   for (const scheduler::Row& row : plan.rows) {
     Part& part = *by_sequence_.at(row.sequence);
-    if (row.logits > 0 && part.matcher)
-      mask_jobs_.push_back({.matcher = &*part.matcher, .guesses = row.tokens.last(static_cast<std::size_t>(row.drafted))});
+    if (row.logits > 0 && part.matcher && part.answer.needs_masks()) mask_jobs_.push_back({.matcher = &*part.matcher});
   }
   if (!mask_jobs_.empty()) masks_->start(mask_jobs_);
 }
 
 void StepLoop::run_plan(const scheduler::StepPlan& plan, TimePoint start) {
   contexts_.clear();
-  for (const scheduler::Row& row : plan.rows) contexts_.push_back({.rope_length = by_sequence_.at(row.sequence)->live.prompt});
+  for (const scheduler::Row& row : plan.rows) {
+    const Live& live = by_sequence_.at(row.sequence)->live;
+    contexts_.push_back({.rope_length = live.prompt, .adapter = live.adapter.get()});
+  }
   start_masks(plan);
   const auto logits = executor_.run(plan, contexts_);
   if (!mask_jobs_.empty()) masks_->wait();
@@ -214,20 +220,42 @@ void StepLoop::run_plan(const scheduler::StepPlan& plan, TimePoint start) {
   if (observer_ && !plan.rows.empty()) observer_(record_);
 }
 
+// Decode rows on all threads, since each touches its own answer only; then the prompts' rows, which may open answers.
 void StepLoop::settle_rows(const scheduler::StepPlan& plan, kernels::ConstMatrix logits) {
   results_.assign(plan.rows.size(), {});
   verified_.clear();
-  for (const grammar::MaskJob& job : mask_jobs_) {
-    if (job.status) continue;
-    const auto failed =
-        std::ranges::find_if(by_sequence_, [&](const auto& each) { return each.second->matcher && &*each.second->matcher == job.matcher; });
-    failed->second->answer.end(FinishReason::kFailed, job.status.error());
+  first_logits_.assign(1, 0);
+  for (const scheduler::Row& row : plan.rows) {
+    first_logits_.push_back(first_logits_.back() + row.logits);
+    by_sequence_.at(row.sequence)->fresh.clear();
   }
-  std::int64_t first = 0;
+  const auto rows_of = [&](std::size_t i) { return logits.row_range(first_logits_[i], plan.rows[i].logits); };
+  executor_.for_each(static_cast<std::int64_t>(plan.rows.size()), [&](std::int64_t at) {
+    const auto i = static_cast<std::size_t>(at);
+    const scheduler::Row& row = plan.rows[i];
+    if (row.phase != scheduler::Phase::kDecode || row.logits == 0) return;
+    Part& part = *by_sequence_.find(row.sequence)->second;
+    try {
+      next_tokens(part, row, rows_of(i));
+    } catch (const std::exception& e) {
+      part.answer.end(FinishReason::kFailed, Error{ErrorCode::kInternal, e.what()});
+    }
+  });
   for (std::size_t i = 0; i < plan.rows.size(); ++i) {
-    settle_row(plan.rows[i], logits.row_range(first, plan.rows[i].logits), results_[i]);
-    first += plan.rows[i].logits;
+    const scheduler::Row& row = plan.rows[i];
+    if (row.phase == scheduler::Phase::kPrefill) settle_prefill(row, rows_of(i));
+    const Part& part = *by_sequence_.at(row.sequence);  // a prompt's end may have given the sequence to another answer
+    if (row.phase == scheduler::Phase::kDecode) count_row(row, part);
+    results_[i] = {.tokens = part.fresh, .finished = part.answer.ended()};
   }
+}
+
+void StepLoop::count_row(const scheduler::Row& row, const Part& part) {
+  totals_.generated_tokens += static_cast<std::int64_t>(part.fresh.size());
+  if (row.drafted == 0) return;
+  record_.drafted += row.drafted;
+  record_.accepted += part.right;
+  verified_.push_back({.sequence = row.sequence, .drafted = row.drafted, .right = part.right});
 }
 
 void StepLoop::tell_speculator(const scheduler::StepPlan& plan) {
@@ -249,24 +277,18 @@ void StepLoop::fail_rows(const scheduler::StepPlan& plan, const Error& error) {
   }
 }
 
-void StepLoop::settle_row(const scheduler::Row& row, kernels::ConstMatrix logits, scheduler::RowResult& result) {
+void StepLoop::settle_prefill(const scheduler::Row& row, kernels::ConstMatrix logits) {
   Part& part = *by_sequence_.at(row.sequence);
   Live& live = part.live;
   const std::int32_t end = row.first_position + static_cast<std::int32_t>(row.tokens.size());
-  if (row.phase == scheduler::Phase::kPrefill)
-    live.timeline.chunks.push_back({row.first_position, static_cast<std::int32_t>(row.tokens.size()), clock_.now() - live.timeline.queued});
-  if (row.phase == scheduler::Phase::kPrefill && live.request.prompt_logprobs >= 0) prompt_logprobs(live, row, logits);
-  const bool reaches_end = row.logits > 0 && (row.phase == scheduler::Phase::kDecode || end == live.prompt);
-  if (!reaches_end) return;
+  live.timeline.chunks.push_back({row.first_position, static_cast<std::int32_t>(row.tokens.size()), clock_.now() - live.timeline.queued});
+  if (live.request.prompt_logprobs >= 0) prompt_logprobs(live, row, logits);
+  if (row.logits == 0 || end < live.prompt) return;
   if (live.request.prompt_only) {
     part.answer.end(FinishReason::kLength);
-  } else if (end == live.prompt && part.answer.generated() == 0) {
+  } else if (part.answer.generated() == 0) {
     first_tokens(live, logits.row_span(logits.rows - 1), static_cast<std::uint64_t>(end));
-  } else {
-    next_tokens(part, row, logits);
   }
-  Part& writer = *by_sequence_.at(row.sequence);  // first_tokens() may have given the sequence to another answer
-  result = {.tokens = writer.fresh, .finished = writer.answer.ended()};
 }
 
 // Row r holds what follows position first_position + r.
@@ -281,18 +303,20 @@ void StepLoop::prompt_logprobs(Live& live, const scheduler::Row& row, kernels::C
   }
 }
 
-// The prompt is computed: every answer draws its first token from the same logits (and under the same mask, that of the first). The
-// sequence goes on with the first answer that does not end at once; the others are forked from it after the step.
+// The prompt is computed: every answer draws its first token from the same logits. The sequence goes on with the first answer that does not
+// end at once; the others are forked from it after the step.
 void StepLoop::first_tokens(Live& live, std::span<const float> logits, std::uint64_t position) {
   Part& owner = *live.parts[0];
-  const auto allowed = owner.matcher && owner.matcher->mask_count() > 0 ? owner.matcher->mask_at(0) : std::span<const std::uint32_t>();
   for (auto& part : live.parts) {
     part->fresh.clear();
     if (part->answer.ended()) continue;
-    if (const auto drawn = draw(*part, logits, position, allowed); !drawn) part->answer.end(FinishReason::kFailed, drawn.error());
+    if (const auto drawn = draw(*part, logits, position); !drawn) part->answer.end(FinishReason::kFailed, drawn.error());
   }
   live.timeline.first_token = clock_.now() - live.timeline.queued;
-  for (auto& part : live.parts) follow_grammar(*part);
+  for (auto& part : live.parts) {
+    add_forced(*part);
+    totals_.generated_tokens += static_cast<std::int64_t>(part->fresh.size());
+  }
   const auto heir = std::ranges::find_if(live.parts, [](const auto& part) { return !part->answer.ended(); });
   if (heir == live.parts.end()) return;
   const SeqId sequence = std::exchange(owner.sequence, SeqId());
@@ -303,8 +327,7 @@ void StepLoop::first_tokens(Live& live, std::span<const float> logits, std::uint
 }
 
 // The guesses that turn out right, and the token behind them.
-void StepLoop::next_tokens(Part& part, const scheduler::Row& row, kernels::ConstMatrix logits) {
-  part.fresh.clear();
+void StepLoop::next_tokens(Part& part, const scheduler::Row& row, kernels::ConstMatrix logits) const {
   part.streams = true;
   if (part.answer.ended()) return;
   const auto guesses = row.tokens.last(static_cast<std::size_t>(row.drafted));
@@ -312,60 +335,40 @@ void StepLoop::next_tokens(Part& part, const scheduler::Row& row, kernels::Const
   const std::int64_t first = logits.rows - row.drafted - 1;
   std::vector<TokenId> drawn;
   const auto right = speculation::verify(
-      guesses,
-      [&](std::size_t i) -> Result<speculation::Drawn> {
-        const auto allowed = part.matcher && i < part.matcher->mask_count() ? part.matcher->mask_at(i) : std::span<const std::uint32_t>();
-        return draw(part, logits.row_span(first + static_cast<std::int64_t>(i)), position + i, allowed);
-      },
-      drawn);
+      guesses, [&](std::size_t i) { return draw(part, logits.row_span(first + static_cast<std::int64_t>(i)), position + i); }, drawn);
   if (!right) part.answer.end(FinishReason::kFailed, right.error());
-  if (row.drafted > 0) {
-    const auto accepted = static_cast<std::int32_t>(right.value_or(0));
-    part.answer.drafted += row.drafted;
-    part.answer.accepted += accepted;
-    record_.drafted += row.drafted;
-    record_.accepted += accepted;
-    verified_.push_back({.sequence = row.sequence, .drafted = row.drafted, .right = accepted});
-  }
-  follow_grammar(part);
+  part.right = static_cast<std::int32_t>(right.value_or(0));
+  part.answer.drafted += row.drafted;
+  part.answer.accepted += part.right;
+  add_forced(part);
 }
 
 // Draws a token and appends it.
-Result<speculation::Drawn> StepLoop::draw(Part& part, std::span<const float> logits, std::uint64_t position,
-                                          std::span<const std::uint32_t> allowed) {
-  if (part.matcher && allowed.empty()) return fail(ErrorCode::kInternal, "no mask for a token of a grammar");
-  WEIR_ASSIGN(const TokenId id, part.answer.choose(logits, position, allowed));
+Result<speculation::Drawn> StepLoop::draw(Part& part, std::span<const float> logits, std::uint64_t position) const {
+  WEIR_ASSIGN(const TokenId id, part.matcher ? part.answer.choose(logits, position, *part.matcher) : part.answer.choose(logits, position));
   part.answer.add_logprobs(logits, id);
   part.fresh.push_back(id);
   part.times.push_back(clock_.now() - part.live.timeline.queued);
-  ++totals_.generated_tokens;
   return speculation::Drawn{.token = id, .ends = part.answer.take(id)};
 }
 
-// The grammar goes on by the step's tokens, then by those that it leaves no choice of: they run as one chunk. Where logprobs are
-// wanted every token needs logits of its own.
-void StepLoop::follow_grammar(Part& part) {
+// Tokens that the grammar leaves no choice of: they run as one chunk. Where logprobs are wanted every token needs logits of its own.
+void StepLoop::add_forced(Part& part) const {
   if (!part.matcher || part.answer.ended()) return;
   grammar::Matcher& matcher = *part.matcher;
-  const auto follow = [&]() -> Status {
-    for (const TokenId id : part.fresh) WEIR_TRY(matcher.accept(id));
-    if (matcher.must_end()) {
-      part.answer.end(FinishReason::kStop);
-      return {};
-    }
+  const auto add = [&]() -> Status {
     if (part.answer.wants_logprobs()) return {};
     WEIR_ASSIGN(const std::vector<TokenId> forced, matcher.forced());
     for (const TokenId id : forced) {
       WEIR_TRY(matcher.accept(id));
       part.fresh.push_back(id);
       part.times.push_back(clock_.now() - part.live.timeline.queued);
-      ++totals_.generated_tokens;
       if (part.answer.take_forced(id)) return {};
     }
-    if (matcher.must_end()) part.answer.end(FinishReason::kStop);
     return {};
   };
-  if (const Status status = follow(); !status) part.answer.end(FinishReason::kFailed, status.error());
+  if (const Status status = add(); !status) part.answer.end(FinishReason::kFailed, status.error());
+  if (matcher.must_end()) part.answer.end(FinishReason::kStop);
 }
 
 void StepLoop::fork(Live& live) {

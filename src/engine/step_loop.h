@@ -24,9 +24,10 @@ namespace weir::engine {
 struct Admission {
   CompletionRequest request;
   std::shared_ptr<CompletionChannel> channel;
-  std::optional<grammar::Matcher> matcher;  // at the start of its grammar
-  std::string salt;                         // prefixes are shared among equal ones only
-  std::int64_t limit = 0;                   // tokens of each answer at most
+  std::optional<grammar::Matcher> matcher;        // at the start of its grammar
+  std::shared_ptr<const model::Adapter> adapter;  // null: none
+  std::string salt;                               // prefixes are shared among equal ones only
+  std::int64_t limit = 0;                         // tokens of each answer at most
   TimePoint queued{};
 };
 
@@ -71,13 +72,13 @@ class StepLoop {
   void run_plan(const scheduler::StepPlan& plan, TimePoint start);
   void settle_rows(const scheduler::StepPlan& plan, kernels::ConstMatrix logits);
   void fail_rows(const scheduler::StepPlan& plan, const Error& error);
-  void settle_row(const scheduler::Row& row, kernels::ConstMatrix logits, scheduler::RowResult& result);
+  void settle_prefill(const scheduler::Row& row, kernels::ConstMatrix logits);
   void prompt_logprobs(Live& live, const scheduler::Row& row, kernels::ConstMatrix logits);
   void first_tokens(Live& live, std::span<const float> logits, std::uint64_t position);
-  void next_tokens(Part& part, const scheduler::Row& row, kernels::ConstMatrix logits);
-  Result<speculation::Drawn> draw(Part& part, std::span<const float> logits, std::uint64_t position,
-                                  std::span<const std::uint32_t> allowed);
-  void follow_grammar(Part& part);
+  void next_tokens(Part& part, const scheduler::Row& row, kernels::ConstMatrix logits) const;
+  Result<speculation::Drawn> draw(Part& part, std::span<const float> logits, std::uint64_t position) const;
+  void add_forced(Part& part) const;
+  void count_row(const scheduler::Row& row, const Part& part);
   void fork(Live& live);
   void tell_speculator(const scheduler::StepPlan& plan);
   void send_events();
@@ -100,6 +101,7 @@ class StepLoop {
   // One step's; kept between steps so that a steady state allocates little.
   std::vector<RowContext> contexts_;
   std::vector<scheduler::RowResult> results_;
+  std::vector<std::int64_t> first_logits_;  // of each row
   std::vector<grammar::MaskJob> mask_jobs_;
   std::vector<speculation::SequenceView> views_;
   std::vector<speculation::Verified> verified_;

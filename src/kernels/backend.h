@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/ids.h"
+#include "base/thread_pool.h"
 #include "kernels/matrix.h"
 #include "tensor/view.h"
 
@@ -159,13 +160,19 @@ class Backend {
   virtual std::string description() const = 0;  // "avx2, int8 activations, 2 threads"
   virtual DType kv_type() const = 0;            // the element type of the KV cache that suits it best
 
+  // Runs body(i) for each i below `count`, on this backend's threads where it has some: for work between passes, as choosing tokens.
+  // The bodies share nothing and do not throw.
+  virtual void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> body) {
+    for (std::int64_t i = 0; i < count; ++i) body(i);
+  }
+
   // A weight in the order in which linear() reads it best. packed_bytes() is 0 when this backend gains nothing by it. Results do
   // not depend on whether Weight::packed is set. Of a kOutIn weight, outputs from a multiple of kPackRows to another one (or to
   // the last) pack alone to the bytes that they have within the whole.
   virtual std::int64_t packed_bytes(const Weight& weight) const = 0;
-  virtual void pack(const Weight& weight, std::span<std::byte> out) = 0;  // packed_bytes(weight) bytes, aligned to 64
+  virtual void pack(const Weight& weight, std::span<std::byte> out) = 0;              // packed_bytes(weight) bytes, aligned to 64
   virtual void pack_alone(const Weight& weight, std::span<std::byte> out) const = 0;  // on the caller's thread, beside any other call
-  virtual std::string packed_layout() const = 0;                          // names the layout and its version
+  virtual std::string packed_layout() const = 0;                                      // names the layout and its version
 
   // out[i] = scale · row ids[i] of the table (ids are in range).
   virtual void embed(const Weight& table, std::span<const TokenId> ids, float scale, Matrix out) = 0;

@@ -25,6 +25,11 @@ class CpuBackend final : public Backend {
 
   std::string description() const override;
   DType kv_type() const override;
+  void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> body) override {
+    pool_.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) body(i);
+    });
+  }
   std::int64_t packed_bytes(const Weight& weight) const override;
   void pack(const Weight& weight, std::span<std::byte> out) override;
   void pack_alone(const Weight& weight, std::span<std::byte> out) const override;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sampling/exponential.h"
 #include "sampling/scan.h"
 
 namespace weir::sampling {
@@ -19,12 +20,6 @@ float largest(std::span<const Candidate> candidates) {
   float top = -std::numeric_limits<float>::infinity();
   for (const Candidate& c : candidates) top = std::max(top, c.logit);
   return top;
-}
-
-double sum_of_weights(std::span<const float> logits, float top) {
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - top);
-  return sum;
 }
 
 }  // namespace
@@ -185,13 +180,12 @@ TokenId Candidates::draw_from_all(std::span<const float> logits, float top, doub
   std::size_t block = 0;
   while (block + 1 < block_sums_.size() && sum + block_sums_[block] <= wanted) sum += block_sums_[block++];
   for (std::size_t i = block * kBlock; i < logits.size(); ++i) {
-    const double weight = std::exp(static_cast<double>(logits[i]) - top);
-    sum += weight;
+    sum += static_cast<double>(exp_of_negative(logits[i] - top));
     if (wanted < sum) return static_cast<TokenId>(i);
   }
   // Rounding left the sum just below the total: the last token that has any probability.
   std::size_t last = logits.size() - 1;
-  while (last > 0 && std::exp(static_cast<double>(logits[last]) - top) <= 0) --last;
+  while (last > 0 && exp_of_negative(logits[last] - top) <= 0) --last;
   return static_cast<TokenId>(last);
 }
 

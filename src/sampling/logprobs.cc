@@ -5,15 +5,14 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "sampling/exponential.h"
 #include "sampling/scan.h"
 
 namespace weir::sampling {
 
 double log_sum_exp(std::span<const float> logits) {
   const float top = scan(logits).max;
-  double sum = 0;
-  for (float v : logits) sum += std::exp(static_cast<double>(v) - top);
-  return top + std::log(sum);
+  return top + std::log(sum_of_weights(logits, top));
 }
 
 TokenId argmax(std::span<const float> values) { return std::max(scan(values).first, 0); }

@@ -25,7 +25,7 @@ struct TokenLogprobs {
 // `id` must be within the logits.
 TokenLogprobs token_logprobs(std::span<const float> logits, TokenId id, std::int32_t top_n);
 
-// log(sum(exp(logits))), summed in double in index order.
+// log(sum(exp(logits))), summed in double in an order fixed by the length.
 double log_sum_exp(std::span<const float> logits);
 
 // The lowest index among the largest values.

@@ -53,7 +53,7 @@ void Sampler::apply_bias_and_penalties() {
 }
 
 // NaN and +inf are errors of the model or its file.
-Result<TokenId> Sampler::choose(std::span<const float> logits, std::uint64_t position) {
+Result<TokenId> Sampler::choose(std::span<const float> logits, std::uint64_t position, std::uint64_t sequence) {
   const LogitScan found = scan(logits);
   if (!found.finite)
     return fail(ErrorCode::kInvalidArgument,
@@ -61,10 +61,10 @@ Result<TokenId> Sampler::choose(std::span<const float> logits, std::uint64_t pos
   if (found.first < 0)
     return fail(ErrorCode::kInvalidArgument, "no token is left to choose from: the grammar or the logit biases exclude all");
   if (params_.greedy()) return found.first;
-  return draw(logits, found.max, uniform(seed_, sequence_, position));
+  return choose_by(logits, found.max, uniform(seed_, sequence, position));
 }
 
-TokenId Sampler::draw(std::span<const float> logits, float top, double u) {
+TokenId Sampler::choose_by(std::span<const float> logits, float top, double u) {
   const bool all = params_.top_k <= 0 || static_cast<std::size_t>(params_.top_k) >= logits.size();
   bool top_p_done = false;
   if (all) {
@@ -91,16 +91,34 @@ TokenId Sampler::draw(std::span<const float> logits, float top, double u) {
   return candidates_.draw(u);
 }
 
-Result<TokenId> Sampler::sample(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed) {
+Result<TokenId> Sampler::process_and_choose(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed,
+                                            std::uint64_t sequence) {
   if (has_penalties() || !params_.logit_bias.empty() || !allowed.empty()) {
     logits_.assign(logits.begin(), logits.end());
     if (!allowed.empty()) apply_mask(allowed);
     apply_bias_and_penalties();
     logits = logits_;
   }
-  WEIR_ASSIGN(const TokenId id, choose(logits, position));
-  if (has_penalties()) ++count(id).answered;
+  return choose(logits, position, sequence);
+}
+
+Result<TokenId> Sampler::sample(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed) {
+  WEIR_ASSIGN(const TokenId id, process_and_choose(logits, position, allowed, sequence_));
+  see(id);
   return id;
+}
+
+bool Sampler::draws_freely() const {
+  return params_.greedy() || (params_.top_k <= 0 && params_.top_p >= 1 && params_.min_p <= 0 && params_.typical_p >= 1);
+}
+
+Result<TokenId> Sampler::draw(std::span<const float> logits, std::uint64_t position) {
+  return process_and_choose(logits, position, {}, sequence_);
+}
+
+Result<TokenId> Sampler::redraw(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed) {
+  constexpr std::uint64_t kSecond = std::uint64_t{1} << 63;  // no answer has such a number
+  return process_and_choose(logits, position, allowed, sequence_ | kSecond);
 }
 
 }  // namespace weir::sampling

@@ -25,7 +25,15 @@ class Sampler {
   // first; empty = all. kInvalidArgument when a logit is NaN or +inf, or when no token is left to choose.
   Result<TokenId> sample(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed = {});
 
-  // A token of the answer that was not drawn: it counts as seen.
+  // Drawing under a constraint that is cheaper to ask of one token than to list for all. A token is drawn as if there were none; when it
+  // is refused, redraw() draws among the allowed ones with another random number. Together they give the distribution of sample() with
+  // the mask: p + (1 - Z)·p/Z = p/Z of an allowed token, Z what all allowed ones have. Only where no filter looks at the whole
+  // distribution, which draws_freely() tells. Neither counts the token as seen.
+  bool draws_freely() const;
+  Result<TokenId> draw(std::span<const float> logits, std::uint64_t position);
+  Result<TokenId> redraw(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed);
+
+  // A token of the answer that sample() did not give: it counts as seen.
   void see(TokenId id) {
     if (has_penalties()) ++count(id).answered;
   }
@@ -41,8 +49,10 @@ class Sampler {
   Counts& count(TokenId id);
   void apply_mask(std::span<const std::uint32_t> allowed);
   void apply_bias_and_penalties();
-  Result<TokenId> choose(std::span<const float> logits, std::uint64_t position);
-  TokenId draw(std::span<const float> logits, float top, double u);
+  Result<TokenId> process_and_choose(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed,
+                                     std::uint64_t sequence);
+  Result<TokenId> choose(std::span<const float> logits, std::uint64_t position, std::uint64_t sequence);
+  TokenId choose_by(std::span<const float> logits, float top, double u);
 
   SamplingParams params_;
   std::uint64_t seed_, sequence_;

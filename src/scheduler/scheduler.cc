@@ -227,7 +227,8 @@ void Scheduler::plan_chunks() {
     Sequence& s = *running_[i];
     if (s.row >= 0 || s.streams(block_tokens_)) continue;
     const bool prefill = s.cache.computed() < s.prompt;
-    const std::int64_t wanted = (prefill ? s.prompt : s.known) - s.cache.computed();
+    std::int64_t wanted = (prefill ? s.prompt : s.known) - s.cache.computed();
+    if (prefill && s.request.prompt_logits) wanted = std::min<std::int64_t>(wanted, std::max(options_.logit_rows, 1));
     left -= add_row(s, std::min(wanted, left), prefill ? Phase::kPrefill : Phase::kDecode);
   }
 }

@@ -25,6 +25,7 @@ struct SchedulerOptions {
   std::int32_t max_running = 64;
   std::int32_t max_waiting = 1024;
   std::int64_t max_waiting_tokens = 4 << 20;  // prompts in the queue together
+  std::int32_t logit_rows = 128;              // of a prompt's chunk whose positions all want logits: each is as wide as the vocabulary
 };
 
 struct SchedulerStats {
