@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "formats/gguf_reader.h"
 #include "model/adapter_builder.h"
@@ -98,7 +99,7 @@ class Loader {
       WEIR_ASSIGN(const AdapterSite* site, place_of(tensors));
       all.push_back({&tensors, site});
     }
-    std::ranges::stable_sort(all, {}, [](const Found& f) { return std::pair(f.site->layer, f.site->input); });
+    std::ranges::sort(all, {}, [](const Found& f) { return std::tuple(f.site->layer, f.site->input, f.site); });
     for (std::size_t i = 0; i < all.size(); ++i) {
       const bool shares =
           i > 0 && all[i].site->input >= 0 && all[i].site->input == all[i - 1].site->input && all[i].site->layer == all[i - 1].site->layer;

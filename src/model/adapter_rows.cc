@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace weir::model {
 namespace {
@@ -20,7 +21,7 @@ std::span<std::int32_t> order_of(const Batch& batch, Arena& arena) {
     group[i] = static_cast<std::int32_t>(at);
   }
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::int32_t i) { return group[static_cast<std::size_t>(i)]; });
+  std::ranges::sort(order, {}, [&](std::int32_t i) { return std::pair(group[static_cast<std::size_t>(i)], i); });
   return order;
 }
 

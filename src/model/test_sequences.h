@@ -52,7 +52,12 @@ class TestSequences {
     for (std::size_t i = 0; i < tokens.size(); ++i) outputs.push_back(static_cast<std::int32_t>(i));
     const std::int64_t width = model_.traits().encoder ? model_.traits().hidden : model_.traits().vocab_size;
     std::vector<float> out(tokens.size() * static_cast<std::size_t>(width));
-    WEIR_TRY(model_.forward({tokens, slices, outputs, {}}, *memory_, {out.data(), static_cast<std::int64_t>(tokens.size()), width}));
+    std::vector<const Adapter*> adapters;
+    for (const Piece& p : pieces)
+      if (!adapters_.empty()) adapters.push_back(adapters_[static_cast<std::size_t>(p.sequence)]);
+    Batch batch{tokens, slices, outputs, {}};
+    batch.adapters = adapters;
+    WEIR_TRY(model_.forward(batch, *memory_, {out.data(), static_cast<std::int64_t>(tokens.size()), width}));
     std::vector<Row> rows;
     for (auto row = out.begin(); row != out.end(); row += width) rows.emplace_back(row, row + width);
     return rows;
@@ -69,6 +74,9 @@ class TestSequences {
     return all;
   }
 
+  // What each sequence takes from now on; null: none.
+  void use_adapters(std::vector<const Adapter*> adapters) { adapters_ = std::move(adapters); }
+
   // `to` becomes what `from` is.
   void fork(std::int32_t from, std::int32_t to) {
     const auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
@@ -81,6 +89,7 @@ class TestSequences {
   Model& model_;
   std::int32_t rope_length_;
   std::vector<std::int32_t> lengths_;
+  std::vector<const Adapter*> adapters_;
   std::vector<std::vector<BlockId>> blocks_;
   std::unique_ptr<SequenceMemory> memory_;
 };
