@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <future>
 
 #include "base/log.h"
 #include "base/system_memory.h"
@@ -13,6 +14,7 @@ namespace weir::engine {
 namespace {
 
 constexpr std::size_t kHandOver = 4096;  // requests on their way to the thread
+constexpr std::size_t kQuestions = 64;
 constexpr Duration kBeat = std::chrono::milliseconds(500), kPoll = std::chrono::milliseconds(10);
 constexpr std::int64_t kUnknownContext = 4096;
 
@@ -80,6 +82,7 @@ void add_part(std::string& salt, std::string_view part) {
 // In the order in which they are needed; the last goes first.
 struct Engine::Parts {
   ManyToOne<std::unique_ptr<Admission>> submitted{kHandOver};
+  ManyToOne<std::function<void()>> questions{kQuestions};  // answered between steps
   std::unique_ptr<kvcache::DiskTier> tier;
   std::unique_ptr<kvcache::Cache> cache;
   std::unique_ptr<scheduler::Scheduler> scheduler;
@@ -230,6 +233,7 @@ void Engine::take_in() {
     parts_->loop->admit(std::move(**admission));
     --handed_over_;
   }
+  while (auto question = parts_->questions.pop()) (*question)();
 }
 
 // A fault of ours must not take the process along: the requests end with it, and the loop goes on.
@@ -266,6 +270,23 @@ void Engine::publish(bool in_step) {
 std::vector<kvcache::CacheEvent> Engine::drain_cache_events() {
   const std::lock_guard lock(stats_mutex_);
   return std::exchange(cache_events_, {});
+}
+
+Result<std::vector<kvcache::CacheEvent>> Engine::cache_snapshot(Duration patience) {
+  auto promise = std::make_shared<std::promise<std::vector<kvcache::CacheEvent>>>();
+  auto answer = promise->get_future();
+  std::function<void()> question = [this, promise] {
+    auto stored = parts_->cache->snapshot_events();
+    parts_->cache->drain_events();
+    const std::lock_guard lock(stats_mutex_);
+    cache_events_.clear();  // they are in the snapshot
+    promise->set_value(std::move(stored));
+  };
+  if (stopping_ || !parts_->questions.push(question)) return fail(ErrorCode::kExhausted, "the engine answers no more questions");
+  notice_->give();
+  if (answer.wait_for(patience) != std::future_status::ready)
+    return fail(ErrorCode::kDeadline, "the engine's step took longer than {:.1f} s", to_seconds(patience));
+  return answer.get();
 }
 
 ServiceStats Engine::stats() const {

@@ -61,6 +61,9 @@ class Engine final : public CompletionService {
   const LoadedModel& loaded() const { return loaded_; }
   // What a follower of the prefix cache gets; needs EngineOptions::event_limit.
   std::vector<kvcache::CacheEvent> drain_cache_events();
+  // All that is stored now, as kStored events, for a follower that begins or has lost some: what drain_cache_events() gives afterwards
+  // comes behind it. kDeadline when the loop does not answer in time.
+  Result<std::vector<kvcache::CacheEvent>> cache_snapshot(Duration patience = std::chrono::seconds(10));
 
  private:
   struct Parts;

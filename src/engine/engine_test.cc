@@ -24,6 +24,7 @@ class EngineTest : public ::testing::Test {
   void SetUp() override { WEIR_REQUIRE_CACHED(testing::smollm2_path()); }
 
   Engine& start(EngineOptions options = {}) {
+    engine_.reset();
     if (options.cache_tokens == 0) options.cache_tokens = 4096;
     auto started = Engine::start(smollm2(), std::move(options));
     EXPECT_TRUE(started.has_value()) << started.error().message;
@@ -239,6 +240,41 @@ TEST_F(EngineTest, GuessesChangeNoToken) {
       EXPECT_GT(event.finish->accepted, 0);  // the model repeats
     }
   }
+}
+
+TEST_F(EngineTest, FollowersOfThePrefixCacheSeeWhatIsStored) {
+  Engine& engine = start({.event_limit = 1000});
+  CompletionRequest r = request("");
+  for (TokenId id = 100; id < 200; ++id) r.prompt.push_back(id);
+  r.prompt_only = true;
+  answer(r);
+  const auto events = engine.drain_cache_events();
+  EXPECT_EQ(std::ranges::count(events, kvcache::CacheEvent::Kind::kStored, &kvcache::CacheEvent::kind), 3);
+  const auto snapshot = engine.cache_snapshot();
+  ASSERT_TRUE(snapshot.has_value());
+  EXPECT_EQ(snapshot->size(), 3u);
+  EXPECT_TRUE(engine.drain_cache_events().empty());
+}
+
+TEST_F(EngineTest, SecondTierSurvivesARestart) {
+  const testing::TemporaryFolder folder;
+  CompletionRequest r = request("Water is a chemical substance. ", 6);
+  for (int i = 0; i < 4; ++i)
+    r.prompt.insert(r.prompt.end(), r.prompt.begin(), r.prompt.begin() + static_cast<std::ptrdiff_t>(r.prompt.size()));
+  const auto expected = alone(r);
+  CompletionRequest other = r;
+  std::ranges::reverse(other.prompt);
+  // A cache of little more than one request's size: others drive all of the first out to the tier.
+  const auto options = [&] { return EngineOptions{.cache_tokens = 160, .max_running = 1, .tier_folder = folder.path()}; };
+  start(options());
+  EXPECT_EQ(answer(r).answers.at(0).tokens, expected.tokens);
+  answer(other);
+  other.prompt.back() = other.prompt.front() = 42;
+  answer(other);
+  start(options());
+  const auto again = answer(r).answers.at(0);
+  EXPECT_EQ(again.tokens, expected.tokens);
+  EXPECT_GT(again.finish->timeline.cached_tokens, 0);
 }
 
 TEST_F(EngineTest, StopTextsEndWithoutShowing) {

@@ -79,10 +79,7 @@ void StepLoop::admit(Admission admission) {
   if (request.queue_limit > Duration::zero()) planned.start_by = admission.queued + request.queue_limit;
   live->request = std::move(request);
   Result<SeqId> sequence = scheduler_.submit(std::move(planned));
-  if (sequence) {
-    live->parts[0]->sequence = *sequence;
-    by_sequence_[*sequence] = live->parts[0].get();
-  }
+  if (sequence) give_sequence(*live->parts[0], *sequence);
   const bool broken = std::ranges::any_of(live->parts, [](const auto& part) { return part->answer.ended(); });
   if (!sequence || broken) {
     for (auto& part : live->parts)
@@ -104,6 +101,15 @@ bool StepLoop::step() {
   }
   send_events();
   return work;
+}
+
+void StepLoop::give_sequence(Part& part, SeqId sequence) {
+  part.sequence = sequence;
+  by_sequence_[sequence] = &part;
+  if (!announce_) return;
+  sampling::SamplingParams params = part.live.request.sampling;
+  params.seed = part.answer.seed();
+  announce_(sequence, params, static_cast<std::uint64_t>(part.answer.number()));
 }
 
 // The sequence is gone from the scheduler.
@@ -320,9 +326,8 @@ void StepLoop::first_tokens(Live& live, std::span<const float> logits, std::uint
   const auto heir = std::ranges::find_if(live.parts, [](const auto& part) { return !part->answer.ended(); });
   if (heir == live.parts.end()) return;
   const SeqId sequence = std::exchange(owner.sequence, SeqId());
-  (*heir)->sequence = sequence;
+  give_sequence(**heir, sequence);
   (*heir)->streams = true;
-  by_sequence_[sequence] = heir->get();
   if (live.parts.size() > 1) to_fork_.push_back(&live);
 }
 
@@ -381,9 +386,8 @@ void StepLoop::fork(Live& live) {
       part->answer.end(FinishReason::kFailed, sequence.error());
       continue;
     }
-    part->sequence = *sequence;
+    give_sequence(*part, *sequence);
     part->streams = true;
-    by_sequence_[*sequence] = part.get();
   }
 }
 

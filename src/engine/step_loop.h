@@ -40,6 +40,10 @@ class StepLoop {
   void speculate(std::unique_ptr<speculation::Speculator> speculator) { speculator_ = std::move(speculator); }
   ~StepLoop();
 
+  // Told how each sequence draws, its seed filled in, as soon as it is known: for sources of guesses that draw alike.
+  using Announce = std::function<void(SeqId, const sampling::SamplingParams&, std::uint64_t stream)>;
+  void announce_to(Announce announce) { announce_ = std::move(announce); }
+
   // Refusals by the scheduler come as the request's last event.
   void admit(Admission admission);
 
@@ -64,6 +68,7 @@ class StepLoop {
 
   void open_parts(Live& live, Admission& admission);
   void drop_gone();
+  void give_sequence(Part& part, SeqId sequence);
   void end_part(Part& part, FinishReason reason, std::optional<Error> error);
   void release(Part& part);
   void propose();
@@ -90,6 +95,7 @@ class StepLoop {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   const Clock& clock_;
   std::function<void(const StepRecord&)> observer_;
+  Announce announce_;
 
   std::vector<std::unique_ptr<Live>> live_;  // in order of arrival
   std::unordered_map<SeqId, Part*> by_sequence_;
