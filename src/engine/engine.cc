@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kHandOver = 4096;  // requests on their way to the thread
 constexpr std::size_t kQuestions = 64;
 constexpr Duration kBeat = std::chrono::milliseconds(500), kPoll = std::chrono::milliseconds(10);
+constexpr Duration kSaving = std::chrono::seconds(10);  // at a stop
 constexpr std::int64_t kUnknownContext = 4096;
 
 Result<std::unique_ptr<scheduler::Policy>> make_policy(const std::string& name) {
@@ -253,7 +254,21 @@ void Engine::run() {
   }
   take_in();
   p.loop->end_all(FinishReason::kCancelled, {ErrorCode::kCancelled, "the engine stops"});
+  if (p.tier) save_prefixes();
   publish(false);
+}
+
+// What is cached goes to the second tier, for the next start to find.
+void Engine::save_prefixes() {
+  constexpr std::size_t kAtOnce = 16;  // what the tier's queue takes without dropping
+  const TimePoint end = steady_clock().now() + kSaving;
+  std::vector<kvcache::MemoryOp> ops;
+  for (bool more = true; more && steady_clock().now() < end;) {
+    for (std::size_t i = 0; i < kAtOnce && more; ++i) more = parts_->cache->evict_one();
+    parts_->cache->take_ops(ops);
+    parts_->executor->apply(ops);
+    parts_->tier->flush();
+  }
 }
 
 void Engine::publish(bool in_step) {

@@ -74,6 +74,7 @@ class Engine final : public CompletionService {
   std::string salt_of(const CompletionRequest& request, const NamedAdapter* adapter) const;
   void run();
   void take_in();
+  void save_prefixes();
   void publish(bool in_step);
 
   LoadedModel& loaded_;

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <thread>
 
 #include "base/testing.h"
 #include "engine/generation.h"
+#include "model/test_adapters.h"
 
 namespace weir::engine {
 namespace {
@@ -264,7 +266,7 @@ TEST_F(EngineTest, SecondTierSurvivesARestart) {
   const auto expected = alone(r);
   CompletionRequest other = r;
   std::ranges::reverse(other.prompt);
-  // A cache of little more than one request's size: others drive all of the first out to the tier.
+  // With room for two such prompts: the first is driven out by others, the last is saved when the engine stops.
   const auto options = [&] { return EngineOptions{.cache_tokens = 160, .max_running = 1, .tier_folder = folder.path()}; };
   start(options());
   EXPECT_EQ(answer(r).answers.at(0).tokens, expected.tokens);
@@ -272,9 +274,53 @@ TEST_F(EngineTest, SecondTierSurvivesARestart) {
   other.prompt.back() = other.prompt.front() = 42;
   answer(other);
   start(options());
+  EXPECT_GT(answer(other).answers.at(0).finish->timeline.cached_tokens, 64);
   const auto again = answer(r).answers.at(0);
   EXPECT_EQ(again.tokens, expected.tokens);
-  EXPECT_GT(again.finish->timeline.cached_tokens, 0);
+  EXPECT_GT(again.finish->timeline.cached_tokens, 64);
+}
+
+void write_adapter(const std::filesystem::path& folder, std::uint32_t seed) {
+  model::testing::TestAdapter adapter;
+  for (int layer = 0; layer < 30; ++layer) {
+    adapter.changes.emplace_back(fmt::format("model.layers.{}.self_attn.q_proj", layer), 576, 576, adapter.rank, ++seed);
+    adapter.changes.emplace_back(fmt::format("model.layers.{}.mlp.down_proj", layer), 576, 1536, adapter.rank, ++seed);
+  }
+  adapter.write_peft(folder);
+}
+
+TEST_F(EngineTest, AdaptersMixInOneBatchAndShareNoPrefixes) {
+  const testing::TemporaryFolder folder;
+  write_adapter(folder.path() / "a", 1);
+  write_adapter(folder.path() / "b", 1000);
+  Engine& engine = start();
+  ASSERT_TRUE(engine.adapters().load("a", folder.path() / "a"));
+  ASSERT_TRUE(engine.adapters().load("b", folder.path() / "b"));
+  EXPECT_FALSE(engine.adapters().load("a", folder.path() / "b"));
+  CompletionRequest r =
+      request("A weir is a low dam built across a river to raise the level of water upstream or to regulate its flow. It", 24);
+  std::map<std::string, std::vector<TokenId>> alone;
+  for (const char* name : {"", "a", "b"}) {
+    r.adapter = name;
+    const auto event = answer(r).answers.at(0);
+    EXPECT_EQ(event.finish->timeline.cached_tokens, 0) << name;
+    alone[name] = event.tokens;
+  }
+  EXPECT_NE(alone[""], alone["a"]);
+  EXPECT_NE(alone["a"], alone["b"]);
+  std::vector<std::pair<std::string, std::unique_ptr<CompletionStream>>> streams;
+  for (const char* name : {"a", "", "b", "a", "b", ""}) {
+    r.adapter = name;
+    streams.emplace_back(name, submit(r));
+  }
+  // Gone for new requests, kept by those that run; the same name may come back with another content.
+  ASSERT_TRUE(engine.adapters().unload("a"));
+  EXPECT_FALSE(engine.adapters().unload("a"));
+  for (auto& [name, stream] : streams) EXPECT_EQ(collect(*stream, kPatience)->answers.at(0).tokens, alone[name]) << name;
+  r.adapter = "a";
+  EXPECT_EQ(engine.submit(r).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(engine.adapters().load("a", folder.path() / "b"));
+  EXPECT_EQ(answer(r).answers.at(0).tokens, alone["b"]);
 }
 
 TEST_F(EngineTest, StopTextsEndWithoutShowing) {

@@ -20,6 +20,7 @@ class ModelExecutor final : public StepExecutor {
 
   // For saves and loads of the plans; must outlive it. Its pools are those of pool_bytes().
   void use_tier(kvcache::DiskTier* tier) { tier_ = tier; }
+  void apply(std::span<const kvcache::MemoryOp> ops) { kvcache::apply(ops, pools_, tier_); }
   std::vector<std::uint64_t> pool_bytes() const { return pools_.pool_bytes(); }
   std::string memory_layout() const { return memory_.layout(); }
 

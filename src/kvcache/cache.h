@@ -127,6 +127,9 @@ class Cache {
   // What the memory has to do before the next rows run; the list is the caller's from then on.
   void take_ops(std::vector<MemoryOp>& ops);
 
+  // The cached block or state that was used longest ago gives way, with the operations that follow from it: for emptying the memory into
+  // the second tier before a stop. False when nothing is cached.
+  bool evict_one();
   void clear();  // forgets all prefixes: for when their content is of no use any more
   std::vector<CacheEvent> drain_events(std::size_t most = SIZE_MAX) { return events_.drain(most); }
   std::vector<CacheEvent> snapshot_events() const { return index_.snapshot(); }

@@ -222,6 +222,13 @@ void Cache::keep(std::size_t pool, std::int32_t id, NodeId node) {
 }
 
 // The pool gives up content that it kept: the memory saves it first, if there is where to.
+bool Cache::evict_one() {
+  for (BlockAllocator& group : groups_) {
+    if (group.evict_oldest()) return true;
+  }
+  return states_.evict_oldest();
+}
+
 void Cache::evict(std::size_t pool, std::int32_t id) {
   const NodeId node = owners_[pool][static_cast<std::size_t>(id)];
   if (options_.tier != nullptr) add_op(MemoryOp::Kind::kSave, pool, id, -1).key = tier_key(node);
