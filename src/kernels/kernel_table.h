@@ -109,7 +109,7 @@ struct PackedTile {
   int rows;
   float* acc;  // as in PanelTile
   std::int64_t acc_stride;
-  std::int64_t ahead_bytes = 0;  // that follow these inputs in the stripe: brought nearer on the way
+  std::int64_t ahead_bytes = 0;  // that follow these inputs: brought nearer on the way
 };
 
 struct PackedResiduals {

@@ -87,8 +87,10 @@ void multiply(const KernelTable& table, const Input& in, std::int64_t k, PanelBl
 }
 
 // Panels multiplied together. A single row is bound by memory, which is fastest in order; two panels where a sum's latency would show.
-int panels_together(std::int64_t rows, bool rounded, DType type) {
-  if (rows > 1) return kPlainPanels;
+// Of short sums (adapters) the calls for a panel cost more than its product.
+int panels_together(std::int64_t rows, std::int64_t inputs, bool rounded, DType type) {
+  constexpr std::int64_t kShort = 2 * kPlainPadding;
+  if (rows > 1 || inputs <= kShort) return kPlainPanels;
   return rounded || type == DType::kF32 ? 1 : 2;
 }
 
@@ -104,7 +106,7 @@ void run_plain(const KernelTable& table, Activations activations, const PlainTas
   if (!weight.packed) buffers.packed = scratch.take<std::byte>(kPlainPanels * plain_panel_bytes(type, kPlainBlock));
   if (!rounded && type != DType::kF32 && x.rows >= kWidenRows) buffers.wide = scratch.take<float>(kPlainPanels * kPlainBlock * kPanelOuts);
   float* acc = scratch.take<float>(kPlainPanels * x.rows * kPanelOuts);
-  const int together = panels_together(x.rows, rounded, type) * kPanelOuts;
+  const int together = panels_together(x.rows, x.cols, rounded, type) * kPanelOuts;
   for (std::int64_t o = task.out_begin; o < task.out_end; o += together) {
     const auto outs = static_cast<int>(std::min<std::int64_t>(task.out_end - o, together));
     const int panels = (outs + kPanelOuts - 1) / kPanelOuts;

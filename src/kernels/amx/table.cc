@@ -8,11 +8,14 @@ namespace weir::kernels {
 #if defined(__x86_64__)
 namespace {
 
+constexpr int kTileRows = 16;
+
 KernelTable make_table(const char* name, void (*add)(KernelTable&)) {
   KernelTable table = *avx512_table();
   table.name = name;
   avx512::add_bf16(table);  // rounds activations; the product is replaced
   avx512::add_attention_bf16(table);
+  table.most_packed_rows = kTileRows - 1;  // more fill a tile
   add(table);
   return table;
 }
