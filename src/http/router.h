@@ -19,11 +19,11 @@ struct Route {
   std::string method;   // "GET" serves HEAD too
   std::string pattern;  // "/v1/models/{id*}"
   // Runs on an io thread: it must not block; it may keep the responder and answer later. An exception is answered with 500.
-  std::function<void(Request, Responder)> handler;
+  std::function<void(Request, Responder)> handler{};
   std::size_t max_body_bytes = 0;  // of a request; more is 413
   Duration deadline{};             // from the first byte; zero: none, until set_deadline
   // Looks at the head before any of the body is read (and before 100 Continue): an answer here refuses the request.
-  std::function<std::optional<Response>(const Request&)> precheck;
+  std::function<std::optional<Response>(const Request&)> precheck{};
 };
 
 class Router {

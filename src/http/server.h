@@ -76,15 +76,15 @@ struct AccessRecord {
 
 struct ServerOptions {
   std::vector<Listen> listen;
-  TlsFiles tls;
+  TlsFiles tls{};
   ServerLimits limits;
   Cors cors;
   int io_threads = 1;
   std::string server_name = "weir";  // the Server header; empty: none
   // The body of errors that the server itself answers; the caller's shape. `code` is one word: "bad_request", "not_found", …
-  std::function<Response(int status, std::string_view code, std::string_view message)> error_response;
-  std::function<void(const AccessRecord&)> on_request_done;  // on an io thread; must not block
-  std::function<void()> on_thread_start;                     // runs first on each io thread: names, affinity
+  std::function<Response(int status, std::string_view code, std::string_view message)> error_response{};
+  std::function<void(const AccessRecord&)> on_request_done{};  // on an io thread; must not block
+  std::function<void()> on_thread_start{};                     // runs first on each io thread: names, affinity
 };
 
 struct ServerStats {
