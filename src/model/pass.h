@@ -33,7 +33,7 @@ struct Pass {
   std::span<const ConstMatrix> ropes;  // a table of cosines and sines for each of Traits::ropes
   Arena& arena;
   std::int64_t rows = 0;
-  std::span<const AdaptedRows> adapted = {};  // rows that take an adapter
+  std::span<const AdaptedRows> adapted = {};                    // rows that take an adapter
   std::span<const kernels::SequenceSlice> further_slices = {};  // the slices with the tables of groups 1, 2, …, group by group
 
   // The slices with the block tables of a layer's group.

@@ -89,10 +89,10 @@ struct Plan {
   Bias norm_bias = Bias::kNone, head_bias = Bias::kNone, latent_bias = Bias::kNone, recurrent_bias = Bias::kNone, conv_bias = Bias::kNone;
   ExpertStorage expert_storage = ExpertStorage::kTensors;
   bool paired_rows = false, regrouped_rows = false;  // see Naming
-  bool transposed = false;           // matrices stand as [in, out] (GPT-2's Conv1D)
-  float norm_offset = 0;             // 1 where the file stores weight - 1 (Gemma)
-  bool a_is_log = true;              // the file stores log(-A)
-  std::vector<std::string> ignored;  // beginnings of tensor names (root included) that belong to other parts
+  bool transposed = false;                           // matrices stand as [in, out] (GPT-2's Conv1D)
+  float norm_offset = 0;                             // 1 where the file stores weight - 1 (Gemma)
+  bool a_is_log = true;                              // the file stores log(-A)
+  std::vector<std::string> ignored;                  // beginnings of tensor names (root included) that belong to other parts
 
   std::int32_t layer_count() const { return static_cast<std::int32_t>(traits.layers.size()); }
 };
