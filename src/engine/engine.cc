@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/system_memory.h"
+#include "engine/draft_model.h"
 #include "engine/model_executor.h"
 #include "speculation/lookup_source.h"
 
@@ -63,12 +64,6 @@ std::string identity_of(const LoadedModel& loaded, const std::string& layout) {
   std::string identity = loaded.backend->description() + "\n" + layout + "\n";
   for (const auto& file : loaded.model->weights().files) identity += file->identity() + "\n";
   return identity;
-}
-
-std::unique_ptr<speculation::Speculator> make_speculator(const speculation::SpeculatorOptions& options) {
-  std::vector<std::unique_ptr<speculation::DraftSource>> sources;
-  sources.push_back(std::make_unique<speculation::LookupSource>());
-  return std::make_unique<speculation::Speculator>(options, std::move(sources));
 }
 
 // Texts of any content, kept apart from what follows.
@@ -135,8 +130,29 @@ Status Engine::build() {
   p.scheduler = std::make_unique<scheduler::Scheduler>(plan, *p.cache, std::move(policy), clock_);
   if (loaded_.tokenizer) p.vocabulary = grammar::Vocabulary::create(loaded_.tokenizer, traits.vocab_size);
   p.loop = std::make_unique<StepLoop>(*p.executor, *p.scheduler, *p.cache, loaded_.tokenizer, clock_);
-  if (options_.speculation) p.loop->speculate(make_speculator(*options_.speculation));
+  WEIR_TRY(build_speculator());
   if (options_.on_step) p.loop->on_step(options_.on_step);
+  return {};
+}
+
+Status Engine::build_speculator() {
+  if (!options_.speculation) {
+    if (options_.draft) return fail(ErrorCode::kInvalidArgument, "a draft model, and guessing is off");
+    return {};
+  }
+  std::vector<std::unique_ptr<speculation::DraftSource>> sources;
+  sources.push_back(std::make_unique<speculation::LookupSource>());
+  if (options_.draft) {
+    WEIR_ASSIGN(const tokenizer::Tokenizer* tokenizer, loaded_.require_tokenizer());
+    const DraftModelOptions draft{.max_tokens = cache_tokens_, .max_sequences = options_.max_running, .catch_up = options_.token_budget};
+    WEIR_ASSIGN(auto model, DraftModel::make(std::move(*options_.draft), *tokenizer, draft, clock_));
+    options_.draft.reset();
+    parts_->loop->announce_to([raw = model.get()](SeqId sequence, const sampling::SamplingParams& params, std::uint64_t stream) {
+      raw->set_sampling(sequence, params, stream);
+    });
+    sources.push_back(std::move(model));
+  }
+  parts_->loop->speculate(std::make_unique<speculation::Speculator>(*options_.speculation, std::move(sources)));
   return {};
 }
 

@@ -35,7 +35,8 @@ struct EngineOptions {
                                                           // For requests without a target of their own; kept by smaller chunks
   std::filesystem::path tier_folder = {};                 // of the second tier of the prefix cache; empty = none
   std::uint64_t tier_bytes = 4ull << 30;
-  std::size_t event_limit = 0;                                                                   // kvcache::CacheOptions
+  std::size_t event_limit = 0;            // kvcache::CacheOptions
+  std::optional<LoadedModel> draft = {};  // a smaller model of the same vocabulary that guesses too
   std::optional<speculation::SpeculatorOptions> speculation = speculation::SpeculatorOptions{};  // none = never guess
   std::function<void(const StepRecord&)> on_step = {};                                           // from the engine's thread
 };
@@ -69,6 +70,7 @@ class Engine final : public CompletionService {
   struct Parts;
   Engine(LoadedModel& loaded, EngineOptions options, const Clock& clock);
   Status build();
+  Status build_speculator();
   Result<Admission> check(CompletionRequest request) const;
   Result<std::int64_t> token_limit(const CompletionRequest& request) const;
   std::string salt_of(const CompletionRequest& request, const NamedAdapter* adapter) const;

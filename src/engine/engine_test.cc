@@ -124,7 +124,7 @@ TEST_F(EngineTest, SeveralAnswersAreEachThatOfTheirNumber) {
   const auto all = answer(r);
   ASSERT_EQ(all.answers.size(), 5u);
   EXPECT_NE(all.answers[0].tokens, all.answers[1].tokens);
-  start({.max_running = 2});  // the others wait their turn
+  start({.max_running = 2, .max_waiting = 1});  // the others wait their turn, though the queue is full
   const auto again = answer(r);
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(all.answers[i].tokens, again.answers[i].tokens) << i;
   r.answers = 1;
@@ -321,6 +321,24 @@ TEST_F(EngineTest, AdaptersMixInOneBatchAndShareNoPrefixes) {
   EXPECT_EQ(engine.submit(r).error().code, ErrorCode::kNotFound);
   ASSERT_TRUE(engine.adapters().load("a", folder.path() / "b"));
   EXPECT_EQ(answer(r).answers.at(0).tokens, alone["b"]);
+}
+
+TEST_F(EngineTest, DraftModelChangesNoTokenAndIsMostlyRight) {
+  for (const float temperature : {0.f, 1.f}) {
+    CompletionRequest r = request("My favourite season of the year is", 40);
+    r.sampling.temperature = temperature;
+    r.sampling.seed = 21;
+    const auto expected = alone(r);
+    EngineOptions options;
+    options.draft = load_model(testing::smollm2_path(), {.threads = 2, .isa = ""}).value();  // as large as the target: always right
+    options.speculation->limits.least_gain = -1e9;                                           // it cannot pay, and is to run all the same
+    options.speculation->loss = 1e9;
+    start(std::move(options));
+    const auto event = answer(r).answers.at(0);
+    EXPECT_EQ(event.tokens, expected.tokens);
+    EXPECT_GT(event.finish->drafted, 0) << temperature;
+    EXPECT_GE(event.finish->accepted * 10, event.finish->drafted * 8) << temperature;
+  }
 }
 
 TEST_F(EngineTest, StopTextsEndWithoutShowing) {

@@ -318,7 +318,6 @@ Result<SeqId> Scheduler::fork(SeqId parent_id, std::int64_t keep, std::span<cons
   WEIR_CHECK(!in_flight_, "a fork while a step runs");
   Sequence* parent = find(parent_id);
   if (parent == nullptr) return fail(ErrorCode::kNotFound, "sequence {} has ended and cannot be forked", parent_id.value);
-  if (stats_.waiting >= options_.max_waiting) return fail(ErrorCode::kExhausted, "the queue is full: {} requests wait", stats_.waiting);
   WEIR_CHECK(keep >= parent->prompt && keep <= parent->known && !next.empty(), "a fork at {} of {}", keep, parent->known);
   Sequence& s = make(parent->request, parent->order.first, parent->prompt);
   s.tokens.assign(parent->tokens.begin(), parent->tokens.begin() + keep);

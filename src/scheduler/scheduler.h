@@ -53,7 +53,8 @@ class Scheduler {
 
   // Between steps. Guesses of the tokens that follow, to be verified in the next step as far as budget and blocks allow.
   void propose(SeqId sequence, std::span<const TokenId> guesses);
-  // A second sequence: the first `keep` tokens of the parent (its prompt at least), then `next`. What both have computed is shared.
+  // A second sequence: the first `keep` tokens of the parent (its prompt at least), then `next`. What both have computed is shared. It
+  // was accepted with its parent: a full queue does not refuse it. kNotFound when the parent has ended.
   Result<SeqId> fork(SeqId parent, std::int64_t keep, std::span<const TokenId> next);
 
   std::span<const TokenId> tokens(SeqId sequence) const;  // prompt and answer so far; empty when it has ended
