@@ -2,11 +2,14 @@
 #include "engine/answer.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 
 namespace weir::engine {
 namespace {
+
+constexpr std::size_t kDraws = 4;  // of a token that the grammar is asked about, before all tokens are: a mask costs as much as several
 
 bool contains(std::span<const TokenId> ids, TokenId id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
 
@@ -74,15 +77,22 @@ Result<TokenId> Answer::choose(std::span<const float> logits, std::uint64_t posi
     WEIR_TRY(matcher.accept(id));
     return id;
   }
-  WEIR_ASSIGN(TokenId id, sampler_.draw(logits, position));
-  Status taken = ends_too_early(id) ? Status(fail(ErrorCode::kInvalidArgument, "an end before min_tokens")) : matcher.accept(id);
-  if (!taken && taken.error().code == ErrorCode::kInvalidArgument) {
-    WEIR_ASSIGN(auto mask, matcher.mask());
-    if (generated_ < least_) mask = without_ends(logits.size(), mask);
-    WEIR_ASSIGN(id, sampler_.redraw(logits, position, mask));
-    taken = matcher.accept(id);
+  std::array<TokenId, kDraws> refused;
+  for (std::size_t i = 0; i < kDraws; ++i) {
+    WEIR_ASSIGN(const TokenId id, sampler_.draw(logits, position, std::span(refused).first(i)));
+    refused[i] = id;
+    if (ends_too_early(id)) continue;
+    if (const Status taken = matcher.accept(id); taken) {
+      sampler_.see(id);
+      return id;
+    } else if (taken.error().code != ErrorCode::kInvalidArgument) {
+      return std::unexpected(taken.error());
+    }
   }
-  WEIR_TRY(taken);
+  WEIR_ASSIGN(auto mask, matcher.mask());
+  if (generated_ < least_) mask = without_ends(logits.size(), mask);
+  WEIR_ASSIGN(const TokenId id, sampler_.redraw(logits, position, mask));
+  WEIR_TRY(matcher.accept(id));
   sampler_.see(id);
   return id;
 }

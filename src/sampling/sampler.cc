@@ -91,19 +91,18 @@ TokenId Sampler::choose_by(std::span<const float> logits, float top, double u) {
   return candidates_.draw(u);
 }
 
-Result<TokenId> Sampler::process_and_choose(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed,
-                                            std::uint64_t sequence) {
-  if (has_penalties() || !params_.logit_bias.empty() || !allowed.empty()) {
-    logits_.assign(logits.begin(), logits.end());
-    if (!allowed.empty()) apply_mask(allowed);
-    apply_bias_and_penalties();
-    logits = logits_;
-  }
-  return choose(logits, position, sequence);
+std::span<const float> Sampler::processed(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                                          std::span<const TokenId> refused) {
+  if (!has_penalties() && params_.logit_bias.empty() && allowed.empty() && refused.empty()) return logits;
+  logits_.assign(logits.begin(), logits.end());
+  if (!allowed.empty()) apply_mask(allowed);
+  for (const TokenId id : refused) logits_[static_cast<std::size_t>(id)] = kMasked;
+  apply_bias_and_penalties();
+  return logits_;
 }
 
 Result<TokenId> Sampler::sample(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed) {
-  WEIR_ASSIGN(const TokenId id, process_and_choose(logits, position, allowed, sequence_));
+  WEIR_ASSIGN(const TokenId id, choose(processed(logits, allowed, {}), position, sequence_));
   see(id);
   return id;
 }
@@ -112,13 +111,12 @@ bool Sampler::draws_freely() const {
   return params_.greedy() || (params_.top_k <= 0 && params_.top_p >= 1 && params_.min_p <= 0 && params_.typical_p >= 1);
 }
 
-Result<TokenId> Sampler::draw(std::span<const float> logits, std::uint64_t position) {
-  return process_and_choose(logits, position, {}, sequence_);
+Result<TokenId> Sampler::draw(std::span<const float> logits, std::uint64_t position, std::span<const TokenId> refused) {
+  return choose(processed(logits, {}, refused), position, stream(refused.size()));
 }
 
 Result<TokenId> Sampler::redraw(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed) {
-  constexpr std::uint64_t kSecond = std::uint64_t{1} << 63;  // no answer has such a number
-  return process_and_choose(logits, position, allowed, sequence_ | kSecond);
+  return choose(processed(logits, allowed, {}), position, stream(255));
 }
 
 }  // namespace weir::sampling

@@ -25,12 +25,13 @@ class Sampler {
   // first; empty = all. kInvalidArgument when a logit is NaN or +inf, or when no token is left to choose.
   Result<TokenId> sample(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed = {});
 
-  // Drawing under a constraint that is cheaper to ask of one token than to list for all. A token is drawn as if there were none; when it
-  // is refused, redraw() draws among the allowed ones with another random number. Together they give the distribution of sample() with
-  // the mask: p + (1 - Z)·p/Z = p/Z of an allowed token, Z what all allowed ones have. Only where no filter looks at the whole
+  // Drawing under a constraint that is cheaper to ask of one token than to list for all: a token is drawn as if there were none; one that
+  // is refused is left out and another drawn, with another random number; after a few, redraw() draws among the allowed ones. The
+  // distribution is that of sample() with the mask: with Z for the probability of all allowed tokens, an allowed one has p/Z if it has
+  // so after each refusal r, and p + Σr p(r) · (p/(1-p(r))) / (Z/(1-p(r))) = p + (1-Z)·p/Z = p/Z. Only where no filter looks at the whole
   // distribution, which draws_freely() tells. Neither counts the token as seen.
   bool draws_freely() const;
-  Result<TokenId> draw(std::span<const float> logits, std::uint64_t position);
+  Result<TokenId> draw(std::span<const float> logits, std::uint64_t position, std::span<const TokenId> refused = {});
   Result<TokenId> redraw(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed);
 
   // A token of the answer that sample() did not give: it counts as seen.
@@ -49,8 +50,8 @@ class Sampler {
   Counts& count(TokenId id);
   void apply_mask(std::span<const std::uint32_t> allowed);
   void apply_bias_and_penalties();
-  Result<TokenId> process_and_choose(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed,
-                                     std::uint64_t sequence);
+  std::span<const float> processed(std::span<const float> logits, std::span<const std::uint32_t> allowed, std::span<const TokenId> refused);
+  std::uint64_t stream(std::uint64_t attempt) const { return sequence_ | attempt << 56; }  // no answer has such a number
   Result<TokenId> choose(std::span<const float> logits, std::uint64_t position, std::uint64_t sequence);
   TokenId choose_by(std::span<const float> logits, float top, double u);
 

@@ -222,6 +222,35 @@ TEST(Sampler, ATinyTemperatureIsGreedyAndAHugeOneIsNearlyUniform) {
   for (int n : counts) EXPECT_NEAR(n, 1000, 120);
 }
 
+// Asking of single tokens, then of all, draws as the mask does: frequencies over many positions against the exact probabilities.
+TEST(Sampler, RefusedDrawsKeepTheDistributionOfTheMask) {
+  const std::vector<float> logits{2.f, 1.f, 0.f, 1.5f, -1.f, 0.5f, 2.5f, -0.5f};
+  const std::uint32_t mask = 0b10110110;  // 6 is the likeliest and not allowed, nor are 0 and 3
+  const auto allowed = [&](TokenId id) { return (mask >> id & 1) != 0; };
+  double total = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) total += allowed(static_cast<TokenId>(i)) ? std::exp(logits[i]) : 0;
+  Sampler sampler({.temperature = 1, .seed = 17});
+  ASSERT_TRUE(sampler.draws_freely());
+  constexpr std::uint64_t kDraws = 60000;
+  std::vector<double> seen(logits.size());
+  for (std::uint64_t position = 0; position < kDraws; ++position) {
+    std::vector<TokenId> refused;
+    TokenId id = sampler.draw(logits, position).value();
+    while (!allowed(id) && refused.size() < 2) {
+      refused.push_back(id);
+      id = sampler.draw(logits, position, refused).value();
+    }
+    if (!allowed(id)) id = sampler.redraw(logits, position, {&mask, 1}).value();
+    ++seen[static_cast<std::size_t>(id)];
+  }
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const double expected = allowed(static_cast<TokenId>(i)) ? std::exp(logits[i]) / total : 0;
+    EXPECT_NEAR(seen[i] / kDraws, expected, 4 * std::sqrt(expected / kDraws)) << i;
+  }
+  EXPECT_FALSE(Sampler({.temperature = 1, .top_k = 3}).draws_freely());
+  EXPECT_TRUE(Sampler({}).draws_freely());
+}
+
 TEST(Logprobs, AreThoseOfTheSoftmax) {
   const std::vector<float> logits{1.f, 3.f, 2.f, 3.f};
   const auto result = token_logprobs(logits, 2, 3);
