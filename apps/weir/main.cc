@@ -68,6 +68,8 @@ int run(int argc, char** argv) {
   weir::cli::add_show(app, exit_status);
   weir::cli::add_rm(app, exit_status);
   weir::cli::add_tokenize(app, exit_status);
+  weir::cli::add_embed(app, exit_status);
+  weir::cli::add_rerank(app, exit_status);
   weir::cli::add_eval(app, exit_status);
   weir::cli::add_bench(app, exit_status);
 

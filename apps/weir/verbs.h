@@ -23,6 +23,8 @@ void add_list(CLI::App& app, int& exit_status);
 void add_show(CLI::App& app, int& exit_status);
 void add_rm(CLI::App& app, int& exit_status);
 void add_bench(CLI::App& app, int& exit_status);
+void add_embed(CLI::App& app, int& exit_status);
+void add_rerank(CLI::App& app, int& exit_status);
 
 // Prints the error to standard error and gives the exit status that fits it.
 int report_error(const Error& error);

@@ -93,7 +93,7 @@ struct AttentionParams {
   std::int32_t heads = 0;  // query heads; head h reads KV head h / (heads / kv_heads)
   float scale = 1;
   float softcap = 0;             // > 0: softcap · tanh(score / softcap)
-  std::int32_t window = 0;       // > 0: position i sees i-window+1 … i
+  std::int32_t window = 0;       // > 0: position i sees i-window+1 … i; not causal: to i+window-1
   const float* sinks = nullptr;  // [heads]: one more logit per head that takes weight but has no value
   bool causal = true;            // false: each row sees all of its slice (encoders; the slice is the whole sequence)
 };

@@ -113,7 +113,11 @@ struct Attention::Work {
 
 Range Attention::visible(const SequenceSlice& slice, std::int64_t row) const {
   const std::int64_t position = slice.first_position + row;
-  if (!params_.causal) return {slice.first_position, std::int64_t{slice.first_position} + slice.row_count};
+  if (!params_.causal) {
+    const std::int64_t first = slice.first_position, end = first + slice.row_count;
+    if (params_.window == 0) return {first, end};
+    return {std::max<std::int64_t>(first, position - params_.window + 1), std::min<std::int64_t>(end, position + params_.window)};
+  }
   return {params_.window > 0 ? std::max<std::int64_t>(0, position - params_.window + 1) : 0, position + 1};
 }
 

@@ -91,6 +91,8 @@ struct Plan {
   bool paired_rows = false, regrouped_rows = false;  // see Naming
   bool transposed = false;                           // matrices stand as [in, out] (GPT-2's Conv1D)
   float norm_offset = 0;                             // 1 where the file stores weight - 1 (Gemma)
+  bool up_first = false;                             // a fused gate_up is [up | gate]
+  bool first_mixer_norm_optional = false;            // the first layer may do without (ModernBERT)
   bool a_is_log = true;                              // the file stores log(-A)
   std::vector<std::string> ignored;                  // beginnings of tensor names (root included) that belong to other parts
 

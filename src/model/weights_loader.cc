@@ -164,7 +164,8 @@ Status WeightReader::head() {
 Status WeightReader::norms(const std::string& prefix, LayerWeights& out) {
   const Names& names = plan_.names;
   const std::int64_t hidden = plan_.traits.hidden;
-  WEIR_ASSIGN(out.mixer_norm, norm(prefix + names.mixer_norm, hidden));
+  const bool none = plan_.first_mixer_norm_optional && prefix.ends_with(".0.") && !source_.has(prefix + names.mixer_norm + ".weight");
+  WEIR_ASSIGN(out.mixer_norm, norm(none ? "" : prefix + names.mixer_norm, hidden));
   WEIR_ASSIGN(out.post_mixer_norm, norm(prefix + names.post_mixer_norm, hidden));
   WEIR_ASSIGN(out.ffn_norm, norm(prefix + names.ffn_norm, hidden));
   WEIR_ASSIGN(out.post_ffn_norm, norm(prefix + names.post_ffn_norm, hidden));
@@ -194,7 +195,9 @@ Status WeightReader::ffn(const std::string& prefix, const FfnNames& names, std::
   if (!apart && !names.gate_up.empty()) {
     WEIR_ASSIGN(TensorView view, source_.matrix(prefix + names.gate_up + ".weight", {2 * inner, hidden}));
     WEIR_ASSIGN(Vector both, bias(prefix + names.gate_up, 2 * inner, plan_.ffn_bias));
-    return split_gate_up(view, inner, std::move(both), out);
+    WEIR_TRY(split_gate_up(view, inner, std::move(both), out));
+    if (plan_.up_first) std::swap(out.gate, out.up);
+    return {};
   }
   WEIR_ASSIGN(out.gate, linear(prefix + names.gate, inner, hidden, plan_.ffn_bias));
   WEIR_ASSIGN(out.up, linear(prefix + names.up, inner, hidden, plan_.ffn_bias));

@@ -11,6 +11,8 @@ namespace weir::tokenizer {
 
 CoreTokenizer::CoreTokenizer(SpecialRoles roles, TokenizerParts parts) : parts_(std::move(parts)) {
   static_cast<SpecialRoles&>(*this) = std::move(roles);
+  text_prefix = parts_.prefix;
+  text_suffix = parts_.suffix;
 }
 CoreTokenizer::~CoreTokenizer() = default;
 

@@ -205,10 +205,27 @@ class GgufLoader {
       if (!roles_.bos || !roles_.sep) return fail(ErrorCode::kCorrupt, "a \"bert\" vocabulary without CLS or SEP");
       parts_.prefix.push_back(*roles_.bos);
       parts_.suffix.push_back(*roles_.sep);
+      using enum PairItem::Kind;
+      roles_.pair = {{kToken, *roles_.bos}, {kFirst}, {kToken, *roles_.sep}, {kSecond, 0, 1}, {kToken, *roles_.sep, 1}};
       return {};
     }
     if (roles_.add_bos && roles_.bos) parts_.prefix.push_back(*roles_.bos);
     if (roles_.add_eos && roles_.eos) parts_.suffix.push_back(*roles_.eos);
+    return place_around_pairs();
+  }
+
+  // BOS first EOS SEP second EOS, of which there is what the file asks for.
+  Status place_around_pairs() {
+    WEIR_ASSIGN(const bool add_sep, file_.get_bool_or(key("add_sep_token"), false));
+    const auto put = [&](bool wanted, std::optional<TokenId> id) {
+      if (wanted && id) roles_.pair.push_back({PairItem::Kind::kToken, *id, 0});
+    };
+    put(roles_.add_bos, roles_.bos);
+    roles_.pair.push_back({PairItem::Kind::kFirst, 0, 0});
+    put(roles_.add_eos, roles_.eos);
+    put(add_sep, roles_.sep);
+    roles_.pair.push_back({PairItem::Kind::kSecond, 0, 0});
+    put(roles_.add_eos, roles_.eos);
     return {};
   }
 

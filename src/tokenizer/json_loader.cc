@@ -262,7 +262,7 @@ class JsonLoader {
     WEIR_ASSIGN(const std::string type, json::get_string(*object, "type"));
     if (type == "ByteLevel") return {};  // changes offsets only
     if (type == "TemplateProcessing") return load_template(*object);
-    if (type == "BertProcessing" || type == "RobertaProcessing") return load_pair(*object);
+    if (type == "BertProcessing" || type == "RobertaProcessing") return load_pair(*object, type == "RobertaProcessing");
     if (type != "Sequence") return fail(ErrorCode::kUnsupported, "the post_processor \"{}\" is not supported", type);
     const json::Value* list = json::find(*object, "processors");
     if (!list || !list->is_array()) return fail(ErrorCode::kCorrupt, "a post_processor Sequence without a list of processors");
@@ -272,7 +272,7 @@ class JsonLoader {
   }
 
   // "sep" and "cls" as [text, id].
-  Status load_pair(const json::Object& object) {
+  Status load_pair(const json::Object& object, bool roberta) {
     for (const char* name : {"cls", "sep"}) {
       const json::Value* pair = json::find(object, name);
       if (!pair || !pair->is_array() || pair->get_array().size() != 2)
@@ -280,6 +280,10 @@ class JsonLoader {
       WEIR_ASSIGN(const TokenId id, checked_id(pair->get_array()[1], "the post_processor"));
       name[0] == 'c' ? static_cast<void>(parts_.prefix.insert(parts_.prefix.begin(), id)) : parts_.suffix.push_back(id);
     }
+    using enum PairItem::Kind;
+    const TokenId cls = parts_.prefix.front(), sep = parts_.suffix.back();
+    roles_.pair = {{kToken, cls}, {kFirst}, {kToken, sep}, {kSecond, 0, 1}, {kToken, sep, 1}};
+    if (roberta) roles_.pair = {{kToken, cls}, {kFirst}, {kToken, sep}, {kToken, sep}, {kSecond}, {kToken, sep}};
     return {};
   }
 
@@ -304,6 +308,37 @@ class JsonLoader {
     if (sequences != 1) return fail(ErrorCode::kUnsupported, "TemplateProcessing has the text {} times", sequences);
     parts_.prefix.insert(parts_.prefix.begin(), before.begin(), before.end());
     parts_.suffix.insert(parts_.suffix.end(), after.begin(), after.end());
+    return load_pair_template(object);
+  }
+
+  Status load_pair_template(const json::Object& object) {
+    const json::Value* pair = json::find(object, "pair");
+    if (!pair) return {};
+    if (!pair->is_array()) return fail(ErrorCode::kCorrupt, "TemplateProcessing: 'pair' is not a list");
+    roles_.pair.clear();
+    for (const json::Value& value : pair->get_array()) WEIR_TRY(add_pair_items(object, value));
+    const auto count = [&](PairItem::Kind kind) { return std::ranges::count(roles_.pair, kind, &PairItem::kind); };
+    if (count(PairItem::Kind::kFirst) == 1 && count(PairItem::Kind::kSecond) == 1) return {};
+    return fail(ErrorCode::kCorrupt, "TemplateProcessing: 'pair' does not hold each of its texts once");
+  }
+
+  Status add_pair_items(const json::Object& object, const json::Value& value) {
+    WEIR_ASSIGN(const json::Object* item, json::as_object(value, "TemplateProcessing"));
+    const json::Value* sequence = json::find(*item, "Sequence");
+    const json::Value* part = sequence ? sequence : json::find(*item, "SpecialToken");
+    if (!part || !part->is_object())
+      return fail(ErrorCode::kUnsupported, "TemplateProcessing holds something else than Sequence and SpecialToken");
+    WEIR_ASSIGN(const std::string name, json::get_string(part->get_object(), "id"));
+    WEIR_ASSIGN(const std::int64_t type, json::get_int_or(part->get_object(), "type_id", 0));
+    if (type < 0 || type > 255) return fail(ErrorCode::kCorrupt, "TemplateProcessing has the type_id {}", type);
+    const auto kind = static_cast<std::int32_t>(type);
+    if (sequence) {
+      roles_.pair.push_back({name == "A" ? PairItem::Kind::kFirst : PairItem::Kind::kSecond, 0, kind});
+      return {};
+    }
+    std::vector<TokenId> ids;
+    WEIR_TRY(add_template_ids(object, name, ids));
+    for (const TokenId id : ids) roles_.pair.push_back({PairItem::Kind::kToken, id, kind});
     return {};
   }
 

@@ -24,14 +24,23 @@ struct EncodeOptions {
 
 enum class TokenKind { kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
+// A piece of what stands around two texts that are read together; `type` is BERT's token type.
+struct PairItem {
+  enum class Kind { kToken, kFirst, kSecond } kind = Kind::kToken;
+  TokenId id = 0;
+  std::int32_t type = 0;
+};
+
 // What special tokens are for, and what the files say around the vocabulary. Set by the loader.
 struct SpecialRoles {
   // Ids of special roles, absent when the model has none.
   std::optional<TokenId> bos, eos, eot, pad, unk, sep, cls, mask;
   std::vector<TokenId> end_of_generation;  // any of these ends an answer: eos, eot, <|im_end|>, …; sorted
   bool add_bos = false, add_eos = false;
-  bool strip_leading_space = false;          // decoding drops the first space (SentencePiece)
-  std::optional<std::string> chat_template;  // from the file, when it has one
+  std::vector<TokenId> text_prefix, text_suffix;  // put around a text with add_special
+  std::vector<PairItem> pair;                     // empty: prefix, first, second, suffix
+  bool strip_leading_space = false;               // decoding drops the first space (SentencePiece)
+  std::optional<std::string> chat_template;       // from the file, when it has one
 };
 
 class Tokenizer : public SpecialRoles {

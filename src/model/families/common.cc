@@ -117,10 +117,11 @@ void read_sizes(Plan& plan) {
   std::int32_t layers = c.size({"num_hidden_layers|n_layer|n_layers", "block_count"}, 1, kMaxLayers);
   layers -= c.size_or({nullptr, "nextn_predict_layers"}, 0, 0, layers - 1);  // prediction heads counted as blocks
   t.layers.assign(static_cast<std::size_t>(layers), LayerTraits{});
-  t.hidden = c.size({"hidden_size|n_embd|d_model", "embedding_length"});
+  t.hidden = c.size({"hidden_size|n_embd|d_model|dim", "embedding_length"});
   t.vocab_size = c.size_or({"vocab_size", nullptr}, 0, 1);
   t.max_context = c.size_or({"max_position_embeddings|n_positions|n_ctx|max_sequence_length", "context_length"}, 0, 0, 1 << 30);
-  for (const std::int64_t size : c.per_layer({"intermediate_size|n_inner|ffn_hidden_size", "feed_forward_length"}, t.layers.size(), 0))
+  for (const std::int64_t size :
+       c.per_layer({"intermediate_size|n_inner|ffn_hidden_size|hidden_dim", "feed_forward_length"}, t.layers.size(), 0))
     plan.ffn_sizes.push_back(bounded(plan, size, 0, kMaxSize, "the inner size of the ffn"));
 
   plan.names = c.gguf() ? gguf_names() : hf_names();
@@ -140,7 +141,7 @@ void read_sizes(Plan& plan) {
 void read_attention(Plan& plan) {
   Config& c = plan.config;
   AttentionTraits& a = plan.traits.attention;
-  a.heads = same_in_all_layers(plan, {"num_attention_heads|n_head", "attention.head_count"}, 0, "the number of attention heads");
+  a.heads = same_in_all_layers(plan, {"num_attention_heads|n_head|n_heads", "attention.head_count"}, 0, "the number of attention heads");
   a.kv_heads = same_in_all_layers(plan, {"num_key_value_heads|num_kv_heads|n_head_kv", "attention.head_count_kv"}, a.heads,
                                   "the number of KV heads");
   if (a.heads % a.kv_heads) c.fail(ErrorCode::kCorrupt, "{} attention heads for {} KV heads", a.heads, a.kv_heads);

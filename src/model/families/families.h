@@ -66,6 +66,10 @@ void plan_nemotron(Plan& plan);
 void plan_falcon(Plan& plan);  // falcon.cc
 void plan_bert(Plan& plan);    // bert.cc
 void plan_roberta(Plan& plan);
+void plan_distilbert(Plan& plan);  // encoders.cc
+void plan_nomic_bert(Plan& plan);
+void plan_gte(Plan& plan);
+void plan_modernbert(Plan& plan);
 void plan_cohere(Plan& plan);  // cohere.cc
 void plan_cohere2(Plan& plan);
 void plan_glm(Plan& plan);  // glm.cc

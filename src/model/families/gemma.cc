@@ -15,10 +15,13 @@ void gemma_base(Plan& plan) {
   use_rms_norm(plan);
   Traits& t = plan.traits;
   t.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(t.hidden)));
-  plan.config.expect_flag({"use_bidirectional_attention"}, false, "models that attend in both directions are not supported in this family");
   if (plan.config.gguf()) return;
   plan.norm_offset = 1;
   plan.qkv_bias = plan.o_bias = bias_by_flag(plan, "attention_bias", false);
+}
+
+void causal_only(Plan& plan) {
+  plan.config.expect_flag({"use_bidirectional_attention"}, false, "models that attend in both directions are not supported in this family");
 }
 
 void norms_after_each_part(Plan& plan) {
@@ -48,10 +51,19 @@ void soft_caps(Plan& plan) {
   plan.traits.logit_softcap = static_cast<float>(c.real_or({"final_logit_softcapping", "final_logit_softcapping"}, 0, 0, 1e9));
 }
 
+// EmbeddingGemma: an encoder, whose windows lie half on each side.
+void sees_both_sides(Plan& plan) {
+  plan.traits.encoder = true;
+  plan.traits.attention.causal = false;
+  for (LayerTraits& layer : plan.traits.layers)
+    if (layer.window > 0) layer.window = layer.window / 2 + 1;
+}
+
 }  // namespace
 
 void plan_gemma(Plan& plan) {
   gemma_base(plan);
+  causal_only(plan);
   use_rope(plan);
   // "gelu" in early configs means the tanh form, which the models were trained with.
   const std::string act = plan.config.text_or({"hidden_activation|hidden_act"}, "gelu");
@@ -61,6 +73,7 @@ void plan_gemma(Plan& plan) {
 
 void plan_gemma2(Plan& plan) {
   gemma_base(plan);
+  causal_only(plan);
   use_rope(plan);
   norms_after_each_part(plan);
   plan.traits.ffn.activation = read_activation(plan, "hidden_activation", Activation::kGeluTanh);
@@ -82,6 +95,7 @@ void plan_gemma3(Plan& plan) {
   use_windows(plan, c.size_or({"sliding_window", "attention.sliding_window"}, 4096),
               [&](std::int32_t i) { return (i + 1) % pattern != 0; });
 
+  if (c.flag_or({"use_bidirectional_attention"}, false)) sees_both_sides(plan);
   const std::int32_t dim = t.attention.head_dim;
   const std::int32_t full = add_rope(c, t, read_rope(c, dim, t.max_context, {.theta = 1e6, .layer_type = "full_attention"}));
   RopeSpec local;  // never stretched, unless transformers 5 says so for this kind of layer
