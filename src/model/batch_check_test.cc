@@ -90,6 +90,67 @@ const Broken kBroken[] = {
      "token type 2"},
 };
 
+// The same two slices of a model with one layer that sees all and one that sees 16 positions: the second slice goes on at position 40.
+struct WindowedExample {
+  Traits traits;
+  Weights weights;
+  std::vector<BlockId> all{BlockId(0), BlockId(1), BlockId(2)};
+  std::vector<BlockId> windowed{BlockId(), BlockId(1), BlockId(0)};  // position 25 is the first that row 40 sees
+  std::vector<BlockId> first{BlockId(1)};
+  std::vector<TokenId> tokens{1, 2, 3};
+  std::vector<std::span<const BlockId>> tables{first, windowed};
+
+  WindowedExample() {
+    traits.vocab_size = 10;
+    traits.hidden = 4;
+    traits.attention = {.heads = 2, .kv_heads = 1, .head_dim = 4, .value_dim = 4};
+    traits.layers = {{.mixer = MixerKind::kAttention, .window = 16}, {.mixer = MixerKind::kAttention}};
+  }
+  Status check(std::int32_t position = 40) const {
+    const std::vector<kernels::SequenceSlice> slices{{0, 1, 3, 0, all, {}}, {1, 2, position, 0, all, {}}};
+    const SequenceMemory memory(traits, {.blocks = {3, 2}, .block_tokens = 16, .kv_type = DType::kF32});
+    std::vector<bool> used;
+    return check_batch(traits, weights, memory,
+                       {.tokens = tokens, .slices = slices, .output_rows = {}, .token_types = {}, .tables = tables}, used);
+  }
+  std::string message(std::int32_t position = 40) const {
+    const Status status = check(position);
+    return status ? "" : status.error().message;
+  }
+};
+
+TEST(BatchCheckOfWindows, BlocksThatNoRowSeesMayBeGone) {
+  EXPECT_EQ(WindowedExample().message(), "");
+  EXPECT_EQ(WindowedExample().message(31), "");  // sees 16 … 31 and no more
+}
+
+TEST(BatchCheckOfWindows, BlocksThatARowSeesMayNot) {
+  EXPECT_THAT(WindowedExample().message(30), HasSubstr("slice 1: block -1 is not in [0, 2)"));
+  WindowedExample e;
+  e.windowed[2] = BlockId();
+  EXPECT_THAT(e.message(), HasSubstr("slice 1: block -1"));
+  WindowedExample of_all;
+  of_all.all[0] = BlockId();
+  EXPECT_THAT(of_all.message(), HasSubstr("slice 0: block -1 is not in [0, 3)"));
+}
+
+TEST(BatchCheckOfWindows, EachTableHasTheBlocksOfItsGroup) {
+  WindowedExample e;
+  e.windowed[2] = BlockId(2);  // the group has two
+  EXPECT_THAT(e.message(), HasSubstr("slice 1: block 2 is not in [0, 2)"));
+  WindowedExample shorter;
+  shorter.tables[1] = std::span<const BlockId>(shorter.windowed).first(2);
+  EXPECT_THAT(shorter.message(), HasSubstr("slice 1 ends at position 42, its 2 blocks hold 32"));
+}
+
+TEST(BatchCheckOfWindows, EverySliceHasATableOfEachGroup) {
+  WindowedExample e;
+  e.tables.pop_back();
+  EXPECT_THAT(e.message(), HasSubstr("1 further block tables for 2 slices, 2 are needed"));
+  e.tables.clear();
+  EXPECT_THAT(e.message(), HasSubstr("0 further block tables"));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, BatchCheckRefuses, ::testing::ValuesIn(kBroken), [](const auto& info) { return info.param.name; });
 
 }  // namespace
