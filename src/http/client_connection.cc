@@ -242,6 +242,7 @@ void ClientConnection::complete() {
 
 void ClientConnection::on_read_end(bool, const std::string& reason) {
   if (state_ != State::kActive) return failed(ErrorCode::kNetwork, reason);
+  piece_.clear();
   parser_->end();
   if (parser_->done() && parser_->failure().empty()) {
     if (deliver()) complete();

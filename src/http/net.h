@@ -2,8 +2,9 @@
 // For loop.cc, stream.cc, tls.cc and resolver.cc only: Asio, compiled once (asio_impl.cc). No other file of this folder sees it.
 #pragma once
 
-#define BOOST_ASIO_SEPARATE_COMPILATION
-#define BOOST_ASIO_NO_DEPRECATED
+#ifndef BOOST_ASIO_SEPARATE_COMPILATION
+#error "CMakeLists.txt defines it for the whole folder: files that disagree about how Asio is compiled crash at run time"
+#endif
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
