@@ -9,11 +9,13 @@ namespace weir::speculation {
 void LookupSource::offer(std::span<const SequenceView> views, std::span<Offer> offers) {
   for (std::size_t i = 0; i < views.size(); ++i) {
     const SequenceView& view = views[i];
+    offers[i] = {};
+    if (view.most < 1) continue;  // and catches up when it may be of use
     Index& index = indexes_[view.sequence];
     const auto size = static_cast<std::int64_t>(view.tokens.size());
     if (size < index.lookup.size()) index.lookup.truncate(size);
     index.lookup.append(view.tokens.subspan(static_cast<std::size_t>(index.lookup.size())));
-    index.match = view.most > 0 ? index.lookup.find() : PromptLookup::Match{};
+    index.match = index.lookup.find();
     const bool any = index.match.strength > 0;
     offers[i] = {index.match.strength, any ? std::numeric_limits<std::int32_t>::max() : 0};
   }

@@ -11,6 +11,7 @@ namespace {
 constexpr std::int32_t kShadow = 4;       // guesses compared with what comes although they did not run
 constexpr std::int32_t kProbeEvery = 64;  // steps without a draft before one is tried again
 constexpr std::int32_t kProbeLength = 2;
+constexpr float kProbeWorth = 0.6f;
 constexpr double kMostSaved = 4;  // steps that an account may hold
 
 }  // namespace
@@ -117,12 +118,15 @@ void Speculator::choose_sources(std::span<const SequenceView> views, std::int64_
   }
 }
 
-// Costs and luck change: what did not pay is tried again now and then, on the account of the sequence.
+// Costs and luck change: what did not pay is tried again now and then, on the account of the sequence. How good the guesses of a free
+// source are is known without that, so only those that are likely right are worth a look at the cost of rows.
 void Speculator::probe(std::span<const SequenceView> views) {
   for (std::size_t i = 0; i < views.size(); ++i) {
     Sequence& s = *of_view_[i];
-    if (lengths_[i] == 0 && prospects_[i].offer.most > 0 && s.quiet >= kProbeEvery && s.account > options_.allowance / 2)
-      lengths_[i] = std::min(kProbeLength, prospects_[i].offer.most);
+    const Prospect& prospect = prospects_[i];
+    const bool due = lengths_[i] == 0 && prospect.offer.most > 0 && s.quiet >= kProbeEvery && s.account > options_.allowance / 2;
+    if (due && (!prospect.source->free() || prospect.acceptance->probability(prospect.offer.strength) >= kProbeWorth))
+      lengths_[i] = std::min(kProbeLength, prospect.offer.most);
     s.wanted = lengths_[i];
     s.quiet = lengths_[i] > 0 ? 0 : std::min(s.quiet + 1, kProbeEvery);
   }
