@@ -68,13 +68,27 @@ void CompletionChannel::send(CompletionEvent event) {
   flush();
 }
 
-bool CompletionChannel::flush() {
+void CompletionChannel::flush() {
   std::size_t sent = 0;
   while (sent < late_.size() && ring_.push(late_[sent])) ++sent;
-  if (sent == 0) return late_.empty();
+  if (sent == 0) return;
   late_.erase(late_.begin(), late_.begin() + static_cast<std::ptrdiff_t>(sent));
   announce();
-  return late_.empty();
+}
+
+void CompletionChannel::close() {
+  closed_.store(true, std::memory_order_release);
+  reader_.give();
+}
+
+std::optional<CompletionEvent> CompletionChannel::next() {
+  if (auto event = ring_.pop()) return event;
+  if (!closed_.load(std::memory_order_acquire)) return std::nullopt;
+  if (auto event = ring_.pop()) return event;  // came between the two looks
+  if (late_.empty()) return std::nullopt;
+  std::optional<CompletionEvent> event(std::move(late_.front()));
+  late_.erase(late_.begin());
+  return event;
 }
 
 void CompletionChannel::announce() {
@@ -83,9 +97,9 @@ void CompletionChannel::announce() {
 }
 
 std::optional<CompletionEvent> CompletionChannel::wait(Duration most) {
-  const TimePoint end = steady_clock().now() + most;
+  const TimePoint now = steady_clock().now(), end = now + std::min(most, TimePoint::max() - now);
   while (true) {
-    if (auto event = ring_.pop()) return event;
+    if (auto event = next()) return event;
     const Duration left = end - steady_clock().now();
     if (left <= Duration::zero()) return std::nullopt;
     reader_.wait(left);

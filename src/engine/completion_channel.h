@@ -21,12 +21,14 @@ class CompletionChannel {
 
   // The engine's side.
   void send(CompletionEvent event);
-  // Pushes what had to wait; false while some still does.
-  bool flush();
+  // Pushes what had to wait, as far as there is room.
+  void flush();
+  // Nothing will be sent any more: what still waits is the reader's now, so that the engine need not stay for it.
+  void close();
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
 
   // The reader's side.
-  std::optional<CompletionEvent> next() { return ring_.pop(); }
+  std::optional<CompletionEvent> next();
   std::optional<CompletionEvent> wait(Duration most);
   void cancel();
 
@@ -35,8 +37,8 @@ class CompletionChannel {
   void announce();
 
   OneToOne<CompletionEvent> ring_{kEvents};
-  std::vector<CompletionEvent> late_;  // one for each answer at most
-  std::atomic<bool> cancelled_{false};
+  std::vector<CompletionEvent> late_;  // one for each answer at most; the reader's once it is closed
+  std::atomic<bool> cancelled_{false}, closed_{false};
   std::shared_ptr<Notice> engine_;
   Notice reader_;
   std::function<void()> on_event_;

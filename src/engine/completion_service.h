@@ -30,8 +30,8 @@ class CompletionService {
 
   // Refuses at once what is wrong in itself (kInvalidArgument, kUnsupported), and when the service stops (kCancelled) or the
   // hand-over is full (kExhausted). What the scheduler refuses (a full queue, with the estimated wait) comes as a last event with
-  // kFailed. `on_event` is called, from a thread of the service, whenever events came: it must return at once and not throw, and may
-  // still be called once after the stream was dropped.
+  // kFailed. `on_event` is called, from a thread of the service, whenever events came: it must return at once and not throw,
+  // and it may be called once more while or after the stream is dropped: what it uses must live as long as itself.
   virtual Result<std::unique_ptr<CompletionStream>> submit(CompletionRequest request, std::function<void()> on_event = {}) = 0;
   virtual ServiceStats stats() const = 0;
 };

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kHandOver = 4096;  // requests on their way to the thread
 constexpr std::size_t kQuestions = 64;
-constexpr Duration kBeat = std::chrono::milliseconds(500), kPoll = std::chrono::milliseconds(10);
+constexpr Duration kBeat = std::chrono::milliseconds(500);
 constexpr Duration kSaving = std::chrono::seconds(10);  // at a stop
 constexpr std::int64_t kUnknownContext = 4096;
 
@@ -247,31 +247,47 @@ void Engine::take_in() {
   for (std::size_t i = 0; i < kHandOver; ++i) {
     auto admission = parts_->submitted.pop();
     if (!admission) break;
+    ++taken_in_;
     parts_->loop->admit(std::move(**admission));
-    --handed_over_;
   }
   while (auto question = parts_->questions.pop()) (*question)();
 }
 
-// A fault of ours must not take the process along: the requests end with it, and the loop goes on.
 void Engine::run() {
-  Parts& p = *parts_;
+  StepLoop& loop = *parts_->loop;
+  bool worked = true;
   while (!stopping_) {
-    try {
+    guarded([&] {
+      worked = true;
       take_in();
       publish(true);
-      const bool worked = p.loop->step();
-      publish(false);
-      if (!worked) notice_->wait(p.loop->has_late_events() ? kPoll : kBeat);
-    } catch (const std::exception& e) {
-      log::error("the engine's step failed: {}", e.what());
-      p.loop->recover({ErrorCode::kInternal, fmt::format("the engine's step failed: {}", e.what())});
-    }
+      worked = loop.step();
+    });
+    settle();
+    if (!worked) notice_->wait(kBeat);
   }
-  take_in();
-  p.loop->end_all(FinishReason::kCancelled, {ErrorCode::kCancelled, "the engine stops"});
-  if (p.tier) save_prefixes();
+  guarded([&] {
+    take_in();
+    loop.end_all(FinishReason::kCancelled, {ErrorCode::kCancelled, "the engine stops"});
+    if (parts_->tier) save_prefixes();
+  });
+  settle();
+}
+
+// A fault of ours must not take the process along: the requests end with it, and the loop goes on.
+void Engine::guarded(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    log::error("the engine's step failed: {}", e.what());
+    parts_->loop->recover({ErrorCode::kInternal, fmt::format("the engine's step failed: {}", e.what())});
+  }
+}
+
+// Who was taken in counts among the open requests before it leaves those handed over: drain() must see each at any time.
+void Engine::settle() {
   publish(false);
+  handed_over_ -= std::exchange(taken_in_, 0);
 }
 
 // What is cached goes to the second tier, for the next start to find.
@@ -292,8 +308,9 @@ void Engine::publish(bool in_step) {
   if (!in_step) parts_->loop->fill(stats_);
   stats_.in_step = in_step;
   stats_.last_beat = clock_.now();
-  if (options_.event_limit > 0) {
-    auto events = parts_->cache->drain_events();
+  // No more than the limit: what the follower leaves here must not defeat the bound of the cache's own queue.
+  if (cache_events_.size() < options_.event_limit) {
+    auto events = parts_->cache->drain_events(options_.event_limit - cache_events_.size());
     cache_events_.insert(cache_events_.end(), std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
   }
 }
@@ -328,7 +345,10 @@ ServiceStats Engine::stats() const {
 std::int64_t Engine::drain(Duration most) {
   draining_ = true;
   const TimePoint end = steady_clock().now() + most;
-  const auto open = [this] { return handed_over_ + stats().open_requests; };
+  const auto open = [this] {
+    const std::int64_t coming = handed_over_;  // first: a request moves from these to the others
+    return coming + stats().open_requests;
+  };
   while (open() > 0 && steady_clock().now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   return open();
 }

@@ -76,6 +76,8 @@ class Engine final : public CompletionService {
   std::string salt_of(const CompletionRequest& request, const NamedAdapter* adapter) const;
   void run();
   void take_in();
+  void guarded(const std::function<void()>& work);
+  void settle();
   void save_prefixes();
   void publish(bool in_step);
 
@@ -87,7 +89,8 @@ class Engine final : public CompletionService {
   std::unique_ptr<Parts> parts_;
   std::shared_ptr<Notice> notice_ = std::make_shared<Notice>();
   std::atomic<bool> stopping_{false}, draining_{false};
-  std::atomic<std::int64_t> handed_over_{0};  // and not yet taken in
+  std::atomic<std::int64_t> handed_over_{0};  // and not yet among the open requests of stats_
+  std::int64_t taken_in_ = 0;                 // by the thread, since stats_ was written
   mutable std::mutex stats_mutex_;
   ServiceStats stats_;
   std::vector<kvcache::CacheEvent> cache_events_;

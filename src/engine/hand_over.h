@@ -3,6 +3,7 @@
 // ("Bounded MPMC queue", 1024cores.net), each cell with a turn number. One producer, one consumer: a ring with two counters.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <chrono>
@@ -100,16 +101,20 @@ class Notice {
     changed_.notify_one();
   }
 
-  // Until one is given or `most` has passed; takes it.
+  // Until one is given or `most` has passed (or an hour); takes it.
   void wait(Duration most) {
     if (!given_.load(std::memory_order_acquire)) {
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, most, [this] { return given_.load(std::memory_order_acquire); });
+      changed_.wait_for(lock, std::min(most, kLongest), [this] { return given_.load(std::memory_order_acquire); });
     }
-    given_.store(false, std::memory_order_release);
+    // An exchange, not a store: what the taker looks at next must not be read before the notice is gone, or one that comes in
+    // between would find the old notice, wake nobody, and be wiped out.
+    given_.exchange(false, std::memory_order_acq_rel);
   }
 
  private:
+  static constexpr Duration kLongest = std::chrono::hours(1);  // more would overflow the end of the wait
+
   std::atomic<bool> given_{false};
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -6,6 +6,11 @@
 #include "base/check.h"
 
 namespace weir::engine {
+namespace {
+
+constexpr Duration kLongest = std::chrono::hours(24 * 365);  // of all times that a request names: sums must not overflow
+
+}  // namespace
 
 // One answer of a request, with the sequence that computes it.
 struct StepLoop::Part {
@@ -57,13 +62,16 @@ void StepLoop::open_parts(Live& live, Admission& admission) {
 }
 
 void StepLoop::admit(Admission admission) {
-  auto live = std::make_unique<Live>();
+  live_.push_back(std::make_unique<Live>());  // before all else: recover() ends what is in there
+  Live* live = live_.back().get();
   CompletionRequest& request = admission.request;
   live->channel = std::move(admission.channel);
   live->adapter = std::move(admission.adapter);
   live->timeline.queued = admission.queued;
   live->prompt = static_cast<std::int32_t>(request.prompt.size());
   live->open = static_cast<std::size_t>(request.answers);
+  for (Duration* span : {&request.time_limit, &request.queue_limit, &request.ttft_target, &request.tpot_target})
+    *span = std::min(*span, kLongest);
   if (request.time_limit > Duration::zero()) live->deadline = admission.queued + request.time_limit;
   open_parts(*live, admission);
 
@@ -86,7 +94,6 @@ void StepLoop::admit(Admission admission) {
       end_part(*part, FinishReason::kFailed,
                sequence ? Error{ErrorCode::kExhausted, "another answer's grammar could not be set up"} : sequence.error());
   }
-  live_.push_back(std::move(live));
 }
 
 bool StepLoop::step() {
@@ -331,30 +338,36 @@ void StepLoop::first_tokens(Live& live, std::span<const float> logits, std::uint
   if (live.parts.size() > 1) to_fork_.push_back(&live);
 }
 
-// The guesses that turn out right, and the token behind them.
+// The guesses that turn out right, and the token behind them: each row's token is what plain decoding would draw there, or what a
+// grammar forces; while these are the guesses, the next row has seen the right tokens and counts too.
 void StepLoop::next_tokens(Part& part, const scheduler::Row& row, kernels::ConstMatrix logits) const {
   part.streams = true;
+  part.right = 0;
   if (part.answer.ended()) return;
   const auto guesses = row.tokens.last(static_cast<std::size_t>(row.drafted));
   const std::uint64_t position = static_cast<std::uint64_t>(row.first_position) + row.tokens.size() - guesses.size();
   const std::int64_t first = logits.rows - row.drafted - 1;
-  std::vector<TokenId> drawn;
-  const auto right = speculation::verify(
-      guesses, [&](std::size_t i) { return draw(part, logits.row_span(first + static_cast<std::int64_t>(i)), position + i); }, drawn);
-  if (!right) part.answer.end(FinishReason::kFailed, right.error());
-  part.right = static_cast<std::int32_t>(right.value_or(0));
+  std::size_t right = 0;
+  do {
+    const std::size_t i = part.fresh.size();
+    if (const Status drawn = draw(part, logits.row_span(first + static_cast<std::int64_t>(i)), position + i); !drawn)
+      part.answer.end(FinishReason::kFailed, drawn.error());
+    add_forced(part);
+    right = static_cast<std::size_t>(std::ranges::mismatch(part.fresh, guesses).in2 - guesses.begin());
+  } while (!part.answer.ended() && right == part.fresh.size());
+  part.right = static_cast<std::int32_t>(right);
   part.answer.drafted += row.drafted;
   part.answer.accepted += part.right;
-  add_forced(part);
 }
 
 // Draws a token and appends it.
-Result<speculation::Drawn> StepLoop::draw(Part& part, std::span<const float> logits, std::uint64_t position) const {
+Status StepLoop::draw(Part& part, std::span<const float> logits, std::uint64_t position) const {
   WEIR_ASSIGN(const TokenId id, part.matcher ? part.answer.choose(logits, position, *part.matcher) : part.answer.choose(logits, position));
   part.answer.add_logprobs(logits, id);
   part.fresh.push_back(id);
   part.times.push_back(clock_.now() - part.live.timeline.queued);
-  return speculation::Drawn{.token = id, .ends = part.answer.take(id)};
+  part.answer.take(id);
+  return {};
 }
 
 // Tokens that the grammar leaves no choice of: they run as one chunk. Where logprobs are wanted every token needs logits of its own.
@@ -386,16 +399,15 @@ void StepLoop::fork(Live& live) {
       part->answer.end(FinishReason::kFailed, sequence.error());
       continue;
     }
-    give_sequence(*part, *sequence);
-    part->streams = true;
+    give_sequence(*part, *sequence);  // perhaps it waits for its turn
   }
 }
 
 void StepLoop::send_events() {
-  std::erase_if(late_, [](auto& channel) { return channel->cancelled() || channel->flush(); });
   for (auto& live : live_) {
     for (auto& part : live->parts) send(*part);
-    if (!live->channel->flush() && live->open == 0) late_.push_back(live->channel);
+    live->channel->flush();
+    if (live->open == 0) live->channel->close();
   }
   std::erase_if(live_, [](auto& live) { return live->open == 0; });
 }
@@ -428,11 +440,21 @@ void StepLoop::end_all(FinishReason reason, const Error& error) {
 }
 
 void StepLoop::recover(const Error& error) {
-  if (!mask_jobs_.empty()) masks_->wait();
+  if (masks_) masks_->wait();
   mask_jobs_.clear();
   to_fork_.clear();
-  scheduler_.abandon();
+  for (auto& live : live_) {
+    for (auto& part : live->parts) release(*part);
+  }
+  scheduler_.reset();
+  // The memory may lack what the books say of it, as its operations may not have been carried out.
+  cache_.forget_all();
   end_all(FinishReason::kFailed, error);
+  for (auto& live : live_) {  // their last events were lost on the way
+    live->channel->send({.finish = Finish{.reason = FinishReason::kFailed, .error = error}, .last = true});
+    live->channel->close();
+  }
+  live_.clear();
 }
 
 void StepLoop::fill(ServiceStats& stats) const {

@@ -16,7 +16,6 @@
 #include "grammar/mask_worker.h"
 #include "scheduler/scheduler.h"
 #include "speculation/speculator.h"
-#include "speculation/verify.h"
 
 namespace weir::engine {
 
@@ -48,17 +47,15 @@ class StepLoop {
   void admit(Admission admission);
 
   // Looks at cancellations and limits of time, then runs a step if there is anything to run. False when nothing is left to do but
-  // to wait for requests (or for slow readers).
+  // to wait for requests.
   bool step();
 
   // Every request ends now, with this reason.
   void end_all(FinishReason reason, const Error& error);
-  // After an exception: the step is given up and every request fails.
+  // After an exception, wherever it came from: every request fails, and nothing of what was there before is relied on.
   void recover(const Error& error);
 
   std::int64_t open_requests() const { return static_cast<std::int64_t>(live_.size()); }
-  // Ended, with events for which their readers have not made room yet.
-  bool has_late_events() const { return !late_.empty(); }
   void fill(ServiceStats& stats) const;
   void on_step(std::function<void(const StepRecord&)> observer) { observer_ = std::move(observer); }
 
@@ -81,7 +78,7 @@ class StepLoop {
   void prompt_logprobs(Live& live, const scheduler::Row& row, kernels::ConstMatrix logits);
   void first_tokens(Live& live, std::span<const float> logits, std::uint64_t position);
   void next_tokens(Part& part, const scheduler::Row& row, kernels::ConstMatrix logits) const;
-  Result<speculation::Drawn> draw(Part& part, std::span<const float> logits, std::uint64_t position) const;
+  Status draw(Part& part, std::span<const float> logits, std::uint64_t position) const;
   void add_forced(Part& part) const;
   void count_row(const scheduler::Row& row, const Part& part);
   void fork(Live& live);
@@ -100,7 +97,6 @@ class StepLoop {
   std::vector<std::unique_ptr<Live>> live_;  // in order of arrival
   std::unordered_map<SeqId, Part*> by_sequence_;
   std::vector<Live*> to_fork_;
-  std::vector<std::shared_ptr<CompletionChannel>> late_;  // ended, with events that their readers have not made room for
   std::unique_ptr<speculation::Speculator> speculator_;
   std::unique_ptr<grammar::MaskWorker> masks_;  // from the first grammar on
 

@@ -131,6 +131,8 @@ class Cache {
   // the second tier before a stop. False when nothing is cached.
   bool evict_one();
   void clear();  // forgets all prefixes: for when their content is of no use any more
+  // The same, and what the memory has still to do; no sequence is open: for when the memory is in doubt.
+  void forget_all();
   std::vector<CacheEvent> drain_events(std::size_t most = SIZE_MAX) { return events_.drain(most); }
   std::vector<CacheEvent> snapshot_events() const { return index_.snapshot(); }
   CacheStats stats() const;

@@ -275,6 +275,11 @@ void Cache::store_state(SequenceCache& s) {
   states_.release(*slot);
 }
 
+void Cache::forget_all() {
+  clear();
+  ops_.clear();
+}
+
 void Cache::clear() {
   ++epoch_;
   const auto forget = [this](auto& pool, std::size_t number) {

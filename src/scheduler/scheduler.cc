@@ -59,18 +59,18 @@ Result<SeqId> Scheduler::submit(Request request) {
   --stats_.refused;
   ++stats_.submitted;
   const std::int64_t rank = policy_->rank(request, clock_.now());
-  Sequence& s = make(std::move(request), rank, prompt);
+  Sequence& s = make(std::move(request), rank, {}, prompt);
   s.tokens = std::move(s.request.prompt);
-  if (s.request.start_by) start_by_.emplace(*s.request.start_by, s.order.second);
+  if (s.request.start_by) start_by_.emplace(*s.request.start_by, s.order.id);
   enqueue(s);
-  return s.order.second;
+  return s.order.id;
 }
 
-Scheduler::Sequence& Scheduler::make(Request request, std::int64_t rank, std::int64_t prompt) {
+Scheduler::Sequence& Scheduler::make(Request request, std::int64_t rank, SeqId arrival, std::int64_t prompt) {
   const SeqId id(next_.value++);
   Sequence& s = *sequences_.emplace(id, std::make_unique<Sequence>(cache_)).first->second;
   s.request = std::move(request);
-  s.order = {rank, id};
+  s.order = {rank, arrival.valid() ? arrival : id, id};
   s.known = s.prompt = prompt;
   s.most = prompt + s.request.max_tokens;
   return s;
@@ -91,7 +91,7 @@ void Scheduler::dequeue(Sequence& s) {
   waiting_.erase(s.order);
   stats_.waiting = static_cast<std::int64_t>(waiting_.size());
   stats_.waiting_tokens -= s.known;
-  if (s.request.start_by) start_by_.erase({*s.request.start_by, s.order.second});
+  if (s.request.start_by) start_by_.erase({*s.request.start_by, s.order.id});
 }
 
 void Scheduler::run(Sequence& s) {
@@ -121,14 +121,14 @@ void Scheduler::requeue(Sequence& s) {
   stop(s);
   s.tokens.resize(static_cast<std::size_t>(s.known));
   enqueue(s);
-  plan_.preempted.push_back(s.order.second);
+  plan_.preempted.push_back(s.order.id);
   ++stats_.preemptions;
 }
 
 void Scheduler::end(Sequence& s) {
   if (s.row >= 0) planned_[static_cast<std::size_t>(s.row)] = nullptr;
   s.running ? stop(s) : dequeue(s);
-  sequences_.erase(s.order.second);
+  sequences_.erase(s.order.id);
 }
 
 bool Scheduler::cancel(SeqId id) {
@@ -184,7 +184,7 @@ void Scheduler::admit() {
     if (again) {
       dequeue(head);
       head.request.start_by.reset();
-      policy_->started(head.order.first);
+      policy_->started(head.order.rank);
       run(head);
     } else if (overtakes) {
       requeue(*running_.back());
@@ -195,12 +195,12 @@ void Scheduler::admit() {
 
 bool Scheduler::open(Sequence& s, const kvcache::Cache::Promises& promises) {
   const std::int64_t slack = cache_.slack(promises);
-  if (s.order.second == blocked_ && slack <= blocked_slack_) return false;  // not again before something was given back
+  if (s.order.id == blocked_ && slack <= blocked_slack_) return false;  // not again before something was given back
   if (cache_.open(s.cache, std::span(s.tokens), s.prompt, s.request.salt, !s.request.prompt_logits) &&
       cache_.fits(s.cache, s.soon(block_tokens_), promises))
     return true;
   cache_.close(s.cache);
-  blocked_ = s.order.second;
+  blocked_ = s.order.id;
   blocked_slack_ = slack;
   return false;
 }
@@ -253,7 +253,7 @@ std::int64_t Scheduler::add_row(Sequence& s, std::int64_t wanted, Phase phase) {
   s.row = static_cast<std::int32_t>(plan_.rows.size());
   planned_.push_back(&s);
   plan_.rows.push_back(
-      {.sequence = s.order.second,
+      {.sequence = s.order.id,
        .first_position = static_cast<std::int32_t>(first),
        .phase = phase,
        .logits = static_cast<std::int32_t>(logits),
@@ -278,14 +278,14 @@ void Scheduler::settle(Sequence& s, const Row& row, const RowResult& result) {
   const auto guesses = row.tokens.last(static_cast<std::size_t>(row.drafted));
   const auto right = std::ranges::mismatch(guesses, result.tokens).in1 - guesses.begin();
   const std::int64_t sure = row.first_position + static_cast<std::int64_t>(row.tokens.size()) - row.drafted, end = sure + right;
-  WEIR_CHECK(result.tokens.empty() || sure == s.known, "tokens behind position {} of {} of sequence {}", sure, s.known,
-             s.order.second.value);
+  WEIR_CHECK(result.tokens.empty() || sure == s.known, "tokens behind position {} of {} of sequence {}", sure, s.known, s.order.id.value);
   s.tokens.resize(static_cast<std::size_t>(s.known));
   s.tokens.insert(s.tokens.end(), result.tokens.begin(), result.tokens.end());
   s.known = static_cast<std::int64_t>(s.tokens.size());
-  WEIR_CHECK(result.finished || s.known > end, "sequence {} has no token to go on with", s.order.second.value);
-  WEIR_CHECK(s.known <= s.most, "sequence {} has {} tokens of {}", s.order.second.value, s.known, s.most);
+  WEIR_CHECK(result.finished || s.known > end, "sequence {} has no token to go on with", s.order.id.value);
+  WEIR_CHECK(s.known <= s.most, "sequence {} has {} tokens of {}", s.order.id.value, s.known, s.most);
   cache_.commit(s.cache, s.tokens, end);
+  if (end >= s.prompt) s.request.prompt_logits = false;  // they were had: should it run again, then as any other
   if (!result.finished) return;
   ++stats_.finished;
   times_.record_answer(s.known - s.prompt);
@@ -304,6 +304,18 @@ void Scheduler::abandon() {
   }
 }
 
+void Scheduler::reset() {
+  in_flight_ = false;
+  running_.clear();
+  waiting_.clear();
+  start_by_.clear();
+  planned_.clear();
+  plan_ = {};
+  sequences_.clear();
+  stats_.running = stats_.waiting = stats_.waiting_tokens = 0;
+  blocked_ = {};
+}
+
 void Scheduler::propose(SeqId id, std::span<const TokenId> guesses) {
   WEIR_CHECK(!in_flight_, "guesses while a step runs");
   Sequence* s = find(id);
@@ -319,7 +331,7 @@ Result<SeqId> Scheduler::fork(SeqId parent_id, std::int64_t keep, std::span<cons
   Sequence* parent = find(parent_id);
   if (parent == nullptr) return fail(ErrorCode::kNotFound, "sequence {} has ended and cannot be forked", parent_id.value);
   WEIR_CHECK(keep >= parent->prompt && keep <= parent->known && !next.empty(), "a fork at {} of {}", keep, parent->known);
-  Sequence& s = make(parent->request, parent->order.first, parent->prompt);
+  Sequence& s = make(parent->request, parent->order.rank, parent->order.arrival, parent->prompt);
   s.tokens.assign(parent->tokens.begin(), parent->tokens.begin() + keep);
   s.tokens.insert(s.tokens.end(), next.begin(), next.end());
   s.known = static_cast<std::int64_t>(s.tokens.size());
@@ -329,7 +341,7 @@ Result<SeqId> Scheduler::fork(SeqId parent_id, std::int64_t keep, std::span<cons
   } else {
     enqueue(s);  // it finds what its parent has stored, and runs the rest again
   }
-  return s.order.second;
+  return s.order.id;
 }
 
 std::span<const TokenId> Scheduler::tokens(SeqId id) const {

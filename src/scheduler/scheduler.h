@@ -50,11 +50,14 @@ class Scheduler {
   void complete(std::span<const RowResult> results, Duration elapsed);
   // The step failed after its memory operations: its sequences run again from what is sure.
   void abandon();
+  // Forgets all sequences, in whatever state an exception has left it.
+  void reset();
 
   // Between steps. Guesses of the tokens that follow, to be verified in the next step as far as budget and blocks allow.
   void propose(SeqId sequence, std::span<const TokenId> guesses);
   // A second sequence: the first `keep` tokens of the parent (its prompt at least), then `next`. What both have computed is shared. It
-  // was accepted with its parent: a full queue does not refuse it. kNotFound when the parent has ended.
+  // was accepted with its parent: a full queue does not refuse it. It stands in the
+  // order where its parent does. kNotFound when the parent has ended.
   Result<SeqId> fork(SeqId parent, std::int64_t keep, std::span<const TokenId> next);
 
   std::span<const TokenId> tokens(SeqId sequence) const;  // prompt and answer so far; empty when it has ended
@@ -64,9 +67,13 @@ class Scheduler {
 
  private:
   struct Sequence;
-  using Order = std::pair<std::int64_t, SeqId>;  // rank, then arrival
+  struct Order {
+    std::int64_t rank = 0;
+    SeqId arrival, id;  // arrival: the first sequence of the request
+    friend auto operator<=>(const Order&, const Order&) = default;
+  };
 
-  Sequence& make(Request request, std::int64_t rank, std::int64_t prompt);
+  Sequence& make(Request request, std::int64_t rank, SeqId arrival, std::int64_t prompt);
   Sequence* find(SeqId id) const;
   void enqueue(Sequence& s);
   void dequeue(Sequence& s);
