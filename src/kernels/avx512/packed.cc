@@ -145,7 +145,10 @@ Ahead ahead_of(const PackedTile& t, int pass, int passes) {
 void packed_tile(const PackedTile& t) {
   for_packed(t.panels.type, [&](auto packed, auto map) {
     using P = decltype(packed);
-    if (t.rows == 1) return row_of_packed<P>(t, map);
+    if (t.rows == 1) {
+      const RowStart<P::kGroup> x(*t.x, t.first_row, t.panels.k_begin);
+      return row_of_packed<P, 2>(t.panels, t.panels.k_begin, t.k, x, t.acc, t.acc_stride, map);
+    }
     const int passes = (t.rows + kMostRows - 1) / kMostRows;
     for (int i = 0, row = 0; i < passes; ++i) {
       const int end = t.rows * (i + 1) / passes;
@@ -155,7 +158,7 @@ void packed_tile(const PackedTile& t) {
   });
 }
 
-// Blocks that follow each other in the list and are the same of the panels are unpacked once.
+// Blocks that follow each other in the list and are the same of the panels are unpacked once; a single one goes as a row does.
 template <class P, class Map>
 void residuals_of_packed(const PackedResiduals& t, Map map) {
   constexpr bool kOffset = has_offset(P::kScales);
@@ -165,7 +168,14 @@ void residuals_of_packed(const PackedResiduals& t, Map map) {
   alignas(64) std::uint8_t q[2][32 * kPanelOuts];
   GroupScale scales[kGroups][2];
   std::int32_t held = -1;
-  for (const ResidualBlock& b : t.blocks) {
+  for (std::size_t at_block = 0; at_block < t.blocks.size(); ++at_block) {
+    const ResidualBlock& b = t.blocks[at_block];
+    const bool again = at_block + 1 < t.blocks.size() && t.blocks[at_block + 1].block == b.block;
+    if (b.block != held && !again) {
+      const RowStart<P::kGroup> x(*t.residuals, b.entry, 0);
+      row_of_packed<P, 2>(t.panels, std::int64_t{b.block} * 32, 32, x, t.acc + b.row * kPanelOuts, t.acc_stride, map);
+      continue;
+    }
     if (b.block != held) {
       held = b.block;
       const std::int64_t at = std::int64_t{held} * 32, inside = at % P::kUnit / 32;

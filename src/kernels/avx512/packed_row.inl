@@ -12,40 +12,47 @@ WEIR_INLINE void quads_of_row(const std::byte* values, const __m512i* x, Map map
 }
 
 // One block of 32 inputs of both panels.
-template <class P, class Map>
+template <class P, int kPanels, class Map>
 WEIR_INLINE void sum_block(const std::byte* values, const std::int8_t* q, Map map, __m512i (*sums)[2]) {
   __m512i x[8];
   WEIR_UNROLL
   for (int quad = 0; quad < 8; ++quad) x[quad] = broadcast4(q + 4 * quad);
-  quads_of_row<P, 0>(values, x, map, sums[0]);
-  quads_of_row<P, 0>(values + P::kPanelStep, x, map, sums[1]);
+  WEIR_UNROLL
+  for (int p = 0; p < kPanels; ++p) quads_of_row<P, 0>(values + p * P::kPanelStep, x, map, sums[p]);
 }
 
-template <class P, class Map>
-void row_of_packed(const PackedTile& t, Map map) {
+// `k` inputs of the panels from `k_begin` on times the row that x begins with, added to acc and acc + acc_stride.
+template <class P, int kPanels, class Map>
+void row_of_packed(const PackedPanels& panels, std::int64_t k_begin, int k, const RowStart<P::kGroup> x, float* acc,
+                   std::int64_t acc_stride, Map map) {
   constexpr bool kOffset = has_offset(P::kScales);
   constexpr int kGroup = P::kGroup, kSums = 32 / kGroup;
-  const PackedShape& shape = *t.panels.shape;
-  const RowStart<kGroup> x(*t.x, t.first_row, t.panels.k_begin);
-  const __m128i zero_bits = zero_bits_of(quant_traits(t.panels.type));
-  __m512 total[2] = {_mm512_loadu_ps(t.acc), _mm512_loadu_ps(t.acc + t.acc_stride)};
-  const std::byte* unit = t.panels.packed + t.panels.k_begin / P::kUnit * shape.unit_bytes;
-  GroupScale whole[2] = {unit_scale<P::kScales>(unit, 0), unit_scale<P::kScales>(unit, 1)};
-  for (int i = 0, inside = 0; i < t.k; i += 32, inside += 32) {
+  const PackedShape& shape = *panels.shape;
+  const __m128i zero_bits = zero_bits_of(quant_traits(panels.type));
+  __m512 total[kPanels];
+  GroupScale whole[kPanels];
+  WEIR_UNROLL
+  for (int p = 0; p < kPanels; ++p) total[p] = _mm512_loadu_ps(acc + p * acc_stride);
+  const std::byte* unit = panels.packed + k_begin / P::kUnit * shape.unit_bytes;
+  int inside = static_cast<int>(k_begin % P::kUnit);
+  WEIR_UNROLL
+  for (int p = 0; p < kPanels; ++p) whole[p] = unit_scale<P::kScales>(unit, p);
+  for (int i = 0; i < k; i += 32, inside += 32) {
     if (inside == P::kUnit) {
       inside = 0;
       unit += shape.unit_bytes;
-      whole[0] = unit_scale<P::kScales>(unit, 0), whole[1] = unit_scale<P::kScales>(unit, 1);
+      WEIR_UNROLL
+      for (int p = 0; p < kPanels; ++p) whole[p] = unit_scale<P::kScales>(unit, p);
     }
-    __m512i sums[2][2];
+    __m512i sums[kPanels][2];
     const __m512i first = kOffset ? _mm512_setzero_si512() : times_zero_point(x.minus_sum[i / kGroup], zero_bits);
     const __m512i second = kOffset || kSums == 1 ? _mm512_setzero_si512() : times_zero_point(x.minus_sum[i / kGroup + 1], zero_bits);
     WEIR_UNROLL
-    for (int p = 0; p < 2; ++p) sums[p][0] = first, sums[p][1] = second;
-    sum_block<P>(unit + shape.values + inside / 32 * shape.block_step, x.q + i, map, sums);
+    for (int p = 0; p < kPanels; ++p) sums[p][0] = first, sums[p][1] = second;
+    sum_block<P, kPanels>(unit + shape.values + inside / 32 * shape.block_step, x.q + i, map, sums);
     if constexpr (kSums == 1) {  // one sum for both halves
       WEIR_UNROLL
-      for (int p = 0; p < 2; ++p) sums[p][0] = _mm512_add_epi32(sums[p][0], sums[p][1]);
+      for (int p = 0; p < kPanels; ++p) sums[p][0] = _mm512_add_epi32(sums[p][0], sums[p][1]);
     }
     const std::byte* groups = unit + shape.groups + inside / 32 * shape.group_step;
     const __m512 row_scale = _mm512_set1_ps(x.scale[i / 32]);
@@ -53,13 +60,13 @@ void row_of_packed(const PackedTile& t, Map map) {
     for (int s = 0; s < kSums; ++s) {
       const __m512 scaled_sum = kOffset ? _mm512_set1_ps(x.scaled_sum[i / kGroup + s]) : row_scale;
       WEIR_UNROLL
-      for (int p = 0; p < 2; ++p) {
+      for (int p = 0; p < kPanels; ++p) {
         const GroupScale group = group_scale<P::kScales, kSums>(whole[p], groups, p, s);
         if constexpr (kOffset) total[p] = _mm512_fmadd_ps(group.offset.v, scaled_sum, total[p]);
         total[p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[p][s]), _mm512_mul_ps(group.scale.v, row_scale), total[p]);
       }
     }
   }
-  _mm512_storeu_ps(t.acc, total[0]);
-  _mm512_storeu_ps(t.acc + t.acc_stride, total[1]);
+  WEIR_UNROLL
+  for (int p = 0; p < kPanels; ++p) _mm512_storeu_ps(acc + p * acc_stride, total[p]);
 }
