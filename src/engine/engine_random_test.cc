@@ -143,12 +143,12 @@ TEST_F(EngineRandomTest, LargeCacheWithGuesses) {
 // A prefix that comes back from disk, also into another process, gives the bits that were computed.
 TEST_F(EngineRandomTest, SecondTierAndRestart) {
   const testing::TemporaryFolder folder;
-  const EngineOptions options = {.cache_tokens = 160, .max_running = 3, .tier_folder = folder.path(), .tier_bytes = 64 << 20};
-  auto engine = start(options);
+  const auto again = [&] { return start({.cache_tokens = 160, .max_running = 3, .tier_folder = folder.path(), .tier_bytes = 64 << 20}); };
+  auto engine = again();
   run(*engine, 4);
   const std::int64_t loaded = engine->stats().cache.loaded_blocks;
   engine.reset();
-  engine = start(options);
+  engine = again();
   run(*engine, 5);
   EXPECT_EQ(engine->drain(kPatience), 0);
   EXPECT_GT(loaded + engine->stats().cache.loaded_blocks, 0);
