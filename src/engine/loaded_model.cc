@@ -131,9 +131,11 @@ Result<LoadedModel> load_model(const std::filesystem::path& path, const kernels:
   if (!choice.note.empty()) log::warn("{}", choice.note);
   kernels::CpuOptions chosen = options;
   chosen.threads = choice.threads;
-  WEIR_ASSIGN(loaded.backend, kernels::make_cpu_backend(chosen));
+  WEIR_ASSIGN(auto backend, kernels::make_cpu_backend(chosen));
+  loaded.backend = loaded.meter = std::make_shared<MeteredBackend>(std::move(backend));
   WEIR_ASSIGN(const Source source, open_source(path, true));
   WEIR_ASSIGN(loaded.model, make_model(source, path, loaded.backend));
+  loaded.meter->learn_roles(*loaded.model);
   // The vocabulary is read while the weights are brought in: one waits for memory, the other computes.
   auto reading = std::async(std::launch::async | std::launch::deferred, [&] { return read_extras(source); });
   attach_weights(*loaded.model, cache);

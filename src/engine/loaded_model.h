@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "engine/metered_backend.h"
 #include "kernels/cpu_backend.h"
 #include "model/model.h"
 #include "sampling/sampling_params.h"
@@ -19,6 +20,7 @@ namespace weir::engine {
 struct LoadedModel {
   std::filesystem::path path;
   std::shared_ptr<kernels::Backend> backend;
+  std::shared_ptr<MeteredBackend> meter;  // the same one: what a step costs, by kind of operation
   std::unique_ptr<model::Model> model;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // null when `tokenizer_error` says why
   std::string tokenizer_error;
