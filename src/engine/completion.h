@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "engine/step_cost.h"
 #include "grammar/grammar.h"
 #include "sampling/logprobs.h"
 #include "sampling/sampling_params.h"
@@ -70,6 +71,8 @@ struct Finish {
   std::int64_t generated = 0;                          // tokens, the ending one included
   std::int64_t drafted = 0, accepted = 0, forced = 0;  // guesses verified, guesses that were right, tokens that a grammar left no choice of
   Timeline timeline = {};
+  // What the request's rows took in the model until now, its share of each step by positions: bound_of() says what bounded it.
+  StepBreakdown cost = {};
 };
 
 // What happened to one answer since its last event. The parts of all its events put together are the answer.

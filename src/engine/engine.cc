@@ -111,6 +111,7 @@ Status Engine::build() {
 
   Parts& p = *parts_;
   WEIR_ASSIGN(p.executor, ModelExecutor::create(*loaded_.model, layout.memory));
+  if (options_.measure) p.executor->use_meter(loaded_.meter.get());
   if (!options_.tier_folder.empty()) {
     WEIR_ASSIGN(p.tier, kvcache::DiskTier::open({.folder = options_.tier_folder,
                                                  .limit_bytes = options_.tier_bytes,

@@ -38,7 +38,8 @@ struct EngineOptions {
   std::size_t event_limit = 0;            // kvcache::CacheOptions
   std::optional<LoadedModel> draft = {};  // a smaller model of the same vocabulary that guesses too
   std::optional<speculation::SpeculatorOptions> speculation = speculation::SpeculatorOptions{};  // none = never guess
-  std::function<void(const StepRecord&)> on_step = {};                                           // from the engine's thread
+  bool measure = true;  // what steps take, by kind of operation: two readings of the clock each, below 1 % of a small model's step
+  std::function<void(const StepRecord&)> on_step = {};  // from the engine's thread
 };
 
 class Engine final : public CompletionService {

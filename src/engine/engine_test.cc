@@ -345,6 +345,20 @@ TEST_F(EngineTest, DraftModelChangesNoTokenAndIsMostlyRight) {
   }
 }
 
+TEST_F(EngineTest, WhatARequestTookIsKnownByKindOfOperation) {
+  Engine& engine = start();
+  const auto first = submit(request("Once upon a time", 20));
+  const auto event = answer(request("The capital of France is", 20)).answers.at(0);
+  collect(*first, kPatience).value();
+  const StepBreakdown& cost = event.finish->cost;
+  EXPECT_GT(cost.total().seconds, 0);
+  EXPECT_GT(cost[OpKind::kHead].bytes, 0);
+  EXPECT_GT(cost[OpKind::kAttention].all_multiply_adds(), 0);
+  // Its share only: another request ran too.
+  const ServiceStats stats = engine.stats();
+  EXPECT_GT(stats.cost.total().seconds, cost.total().seconds);
+}
+
 TEST_F(EngineTest, StopTextsEndWithoutShowing) {
   start();
   CompletionRequest r = request("1, 2, 3, 4, 5, 6, 7, 8, 9,", 64);

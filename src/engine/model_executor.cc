@@ -41,9 +41,12 @@ Result<kernels::ConstMatrix> ModelExecutor::run(const scheduler::StepPlan& plan,
   const auto needed = static_cast<std::size_t>(rows * vocabulary());
   if (logits_.size() < needed) logits_.resize(needed);
   const kernels::Matrix out(logits_.data(), rows, vocabulary());
-  WEIR_TRY(model_.forward(
+  if (meter_ != nullptr) meter_->begin_step();
+  const Status status = model_.forward(
       {.tokens = tokens_, .slices = slices_, .output_rows = output_rows_, .token_types = {}, .tables = tables_, .adapters = adapters_},
-      memory_, out));
+      memory_, out);
+  if (meter_ != nullptr) breakdown_ = &meter_->end_step();
+  WEIR_TRY(status);
   return out;
 }
 

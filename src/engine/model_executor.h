@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/metered_backend.h"
 #include "engine/pool_memory.h"
 #include "engine/step_executor.h"
 #include "kvcache/disk_tier.h"
@@ -24,6 +25,10 @@ class ModelExecutor final : public StepExecutor {
   std::vector<std::uint64_t> pool_bytes() const { return pools_.pool_bytes(); }
   std::string memory_layout() const { return memory_.layout(); }
 
+  // Whose measure of each step breakdown() gives; the model's own backend, must outlive it. Null: none.
+  void use_meter(MeteredBackend* meter) { meter_ = meter; }
+  const StepBreakdown* breakdown() const override { return meter_ != nullptr ? breakdown_ : nullptr; }
+
   std::int32_t vocabulary() const override { return model_.traits().vocab_size; }
   void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> body) override { model_.backend().for_each(count, body); }
   Result<kernels::ConstMatrix> run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) override;
@@ -36,6 +41,8 @@ class ModelExecutor final : public StepExecutor {
   model::SequenceMemory memory_;
   PoolMemory pools_;
   kvcache::DiskTier* tier_ = nullptr;
+  MeteredBackend* meter_ = nullptr;
+  const StepBreakdown* breakdown_ = nullptr;
 
   // One step's batch; kept between steps so that a steady state allocates nothing.
   std::vector<TokenId> tokens_;

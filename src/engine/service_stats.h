@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "engine/step_cost.h"
 #include "kvcache/cache.h"
 #include "scheduler/scheduler.h"
 
@@ -32,6 +33,7 @@ struct ServiceStats {
   std::int64_t failed_steps = 0;
   Duration busy{};            // in steps
   Duration estimated_wait{};  // of a request that comes now
+  StepBreakdown cost;         // of all steps, by kind of operation
   StepRecord last_step;
   TimePoint last_beat{};  // when the loop was last seen going round; it does so at least once a second, or a step takes longer
   bool in_step = false;

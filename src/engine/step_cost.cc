@@ -64,6 +64,16 @@ StepBreakdown& StepBreakdown::operator+=(const StepBreakdown& other) {
   return *this;
 }
 
+void StepBreakdown::add_share(const StepBreakdown& other, double share) {
+  for (std::size_t i = 0; i < kOpKinds; ++i) {
+    ops[i].seconds += share * other.ops[i].seconds;
+    ops[i].bytes += share * other.ops[i].bytes;
+    for (std::size_t j = 0; j < kOperands; ++j) ops[i].multiply_adds[j] += share * other.ops[i].multiply_adds[j];
+    ops[i].calls += other.ops[i].calls;
+  }
+  steps += other.steps;
+}
+
 Bound bound_of(const OpCost& cost, const kernels::Limits& limits, kernels::Activations activations) {
   const Best best = best_of(cost, limits, activations);
   Bound bound{.seconds = cost.seconds};

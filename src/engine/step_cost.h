@@ -55,6 +55,8 @@ struct StepBreakdown {
   const OpCost& operator[](OpKind kind) const { return ops[static_cast<std::size_t>(kind)]; }
   OpCost total() const;
   StepBreakdown& operator+=(const StepBreakdown& other);
+  // A part of what another took: of a step that several requests shared. Its steps and calls are added whole.
+  void add_share(const StepBreakdown& other, double share);
 };
 
 // The time of a step in three parts. Kinds that are bound by memory count what reading takes at the measured limit as `memory_s`, the

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "engine/step_cost.h"
 #include "kernels/matrix.h"
 #include "scheduler/step_plan.h"
 
@@ -34,6 +35,8 @@ class StepExecutor {
   // The logits that rows want, in the order of the rows: [sum of Row::logits, vocabulary], valid until the next call. After an error
   // nothing that the rows wrote may be relied on.
   virtual Result<kernels::ConstMatrix> run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) = 0;
+  // What the last run took, by kind of operation; null when nobody measures.
+  virtual const StepBreakdown* breakdown() const { return nullptr; }
 };
 
 }  // namespace weir::engine

@@ -36,6 +36,7 @@ struct StepLoop::Live {
   std::size_t open = 0;                                  // parts whose end was not told
   std::vector<sampling::TokenLogprobs> prompt_logprobs;  // not sent yet
   std::int64_t scored = 0;                               // positions of the prompt that have theirs
+  StepBreakdown cost;
   bool started = false;
 };
 
@@ -222,6 +223,7 @@ void StepLoop::run_plan(const scheduler::StepPlan& plan, TimePoint start) {
   const TimePoint end = clock_.now();
   record_.choosing = end - computed;
   record_.elapsed = end - start;
+  share_cost(plan);
   tell_speculator(plan);
   scheduler_.complete(results_, record_.elapsed);
   for (std::size_t i = 0; i < plan.rows.size(); ++i) {
@@ -261,6 +263,16 @@ void StepLoop::settle_rows(const scheduler::StepPlan& plan, kernels::ConstMatrix
     if (row.phase == scheduler::Phase::kDecode) count_row(row, part);
     results_[i] = {.tokens = part.fresh, .finished = part.answer.ended()};
   }
+}
+
+// What the step took, to those that took part.
+void StepLoop::share_cost(const scheduler::StepPlan& plan) {
+  const StepBreakdown* step = executor_.breakdown();
+  if (step == nullptr || plan.rows.empty()) return;
+  totals_.cost += *step;
+  const double all = plan.prefill_positions + plan.decode_positions;
+  for (const scheduler::Row& row : plan.rows)
+    by_sequence_.at(row.sequence)->live.cost.add_share(*step, static_cast<double>(row.tokens.size()) / all);
 }
 
 void StepLoop::count_row(const scheduler::Row& row, const Part& part) {
@@ -423,6 +435,7 @@ void StepLoop::send(Part& part) {
     timeline = live.timeline;
     timeline.finished = clock_.now() - live.timeline.queued;
     timeline.tokens = std::move(part.times);
+    event->finish->cost = live.cost;
     if (event->finish->reason == FinishReason::kFailed) ++totals_.failed;
     totals_.drafted_tokens += event->finish->drafted;
     totals_.accepted_tokens += event->finish->accepted;

@@ -80,6 +80,7 @@ class StepLoop {
   void next_tokens(Part& part, const scheduler::Row& row, kernels::ConstMatrix logits) const;
   Status draw(Part& part, std::span<const float> logits, std::uint64_t position) const;
   void add_forced(Part& part) const;
+  void share_cost(const scheduler::StepPlan& plan);
   void count_row(const scheduler::Row& row, const Part& part);
   void fork(Live& live);
   void tell_speculator(const scheduler::StepPlan& plan);
