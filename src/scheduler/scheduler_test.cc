@@ -309,6 +309,22 @@ TEST(Forks, WithoutAPlaceWaitAndRunTheSame) {
   EXPECT_EQ(e.ended, 3);
 }
 
+// All answers to a request come before those to later requests, though they are opened later.
+TEST(Forks, StandInTheOrderWhereTheirParentDoes) {
+  TestEngine e(blocks_of_4(40), {.token_budget = 64, .max_running = 1});
+  const SeqId parent = e.submit(talkative(14, 4));
+  const SeqId later = e.submit(talkative(14, 4, 100));
+  e.step();
+  const SeqId child = e.fork(parent, 5);
+  ASSERT_TRUE(child.valid());
+  std::vector<SeqId> ended;
+  while (!e.scheduler.idle()) {
+    e.step();
+    ended.insert(ended.end(), e.finished.begin(), e.finished.end());
+  }
+  EXPECT_EQ(ended, (std::vector<SeqId>{parent, child, later}));
+}
+
 TEST(Options, ABudgetMustHoldARowOfEachSequenceAndABlock) {
   kvcache::Cache cache(blocks_of_4(4));
   EXPECT_TRUE(Scheduler::check({.token_budget = 12, .max_running = 8}, cache));
