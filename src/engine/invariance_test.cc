@@ -3,7 +3,9 @@
 // number of threads and the chunks of its prompt, with int8 and with float activations.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "base/testing.h"
 #include "engine/loaded_model.h"
@@ -116,6 +118,56 @@ TEST_P(Invariance, NeitherThreadsNorChunksNorNeighboursChangeABit) {
     EXPECT_TRUE(alone(one, all[i], 7).same_as(reference)) << "prompt " << i << " in chunks of 7";
   }
 }
+
+// The logits of all rows of a prompt that runs in pieces.
+std::vector<float> rows_in_pieces(LoadedModel& loaded, std::span<const TokenId> prompt, std::size_t piece, DType kv_type) {
+  Runner runner(*loaded.model, {.max_tokens = 128, .kv_type = kv_type});
+  const SeqId sequence = runner.open(static_cast<std::int32_t>(prompt.size())).value();
+  std::vector<float> all;
+  for (std::size_t i = 0; i < prompt.size(); i += piece) {
+    const Piece pieces[] = {{sequence, prompt.subspan(i, std::min(piece, prompt.size() - i)), Outputs::kAll}};
+    const kernels::Matrix out = runner.step(pieces).value();
+    for (std::int64_t r = 0; r < out.rows; ++r) all.insert(all.end(), out.row_span(r).begin(), out.row_span(r).end());
+  }
+  return all;
+}
+
+std::vector<std::string> tables_of_this_machine() {
+  std::vector<std::string> tables;
+  for (const char* isa : {"avx2", "avx2_vnni", "avx512", "avx512_bf16", "amx"}) {
+    if (kernels::make_cpu_backend({.threads = 1, .isa = isa})) tables.emplace_back(isa);
+  }
+  return tables;
+}
+
+// Whether a position ran in a long piece or alone never shows, so that what the cache keeps of one serves the other
+// (kvcache::CacheOptions::phases_differ): for each table that this machine has, and each type of keys and values.
+class Phases : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Phases, PromptAndAnswerRowsGiveTheSameBits) {
+  WEIR_REQUIRE_CACHED(testing::smollm2_path());
+  const char* set = std::getenv("WEIR_WEIGHT_CACHE");
+  const std::string before = set ? set : "";
+  ::setenv("WEIR_WEIGHT_CACHE", "off", 1);  // packed for this test alone
+  auto loaded = load_model(testing::smollm2_path(), {.threads = 2, .activations = kernels::Activations::kInt8, .isa = GetParam()});
+  set ? ::setenv("WEIR_WEIGHT_CACHE", before.c_str(), 1) : ::unsetenv("WEIR_WEIGHT_CACHE");
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  const auto prompt = loaded->tokenizer->encode(
+      "A weir is a low dam built across a river to raise the level of water upstream or to regulate its flow. Fish pass it by a ladder.");
+  ASSERT_GT(prompt.size(), 24u);
+  for (const DType kv_type : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0}) {
+    const auto whole = rows_in_pieces(*loaded, prompt, prompt.size(), kv_type);
+    for (const std::size_t piece : {1, 3, 7}) {
+      const auto pieces = rows_in_pieces(*loaded, prompt, piece, kv_type);
+      ASSERT_EQ(pieces.size(), whole.size());
+      EXPECT_EQ(std::memcmp(pieces.data(), whole.data(), whole.size() * sizeof(float)), 0)
+          << dtype_name(kv_type) << " in pieces of " << piece;
+    }
+  }
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Phases);  // where only the reference runs
+INSTANTIATE_TEST_SUITE_P(Tables, Phases, ::testing::ValuesIn(tables_of_this_machine()), [](const auto& info) { return info.param; });
 
 INSTANTIATE_TEST_SUITE_P(Activations, Invariance, ::testing::Values(kernels::Activations::kInt8, kernels::Activations::kF32),
                          [](const auto& info) { return info.param == kernels::Activations::kInt8 ? "Int8" : "Float"; });
