@@ -60,6 +60,22 @@ TEST(RequestParser, ReadsTheSameRequestByteByByte) {
   EXPECT_EQ(parser.request().body, "hello, chunked ");
 }
 
+TEST(Parsers, ReadAnEmptyChunkedBodyByteByByte) {  // Beast 1.81 would abort on this
+  RequestParser parser({});
+  std::vector<std::string> bytes;
+  for (const char c : std::string("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n\r\n"))
+    bytes.emplace_back(1, c);
+  EXPECT_EQ(feed(parser, bytes), "");
+  EXPECT_TRUE(parser.done());
+  ResponseParser response(false);
+  std::string pending, body;
+  for (const char c : std::string("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")) {
+    pending += c;
+    pending.erase(0, response.parse(pending, body));
+  }
+  EXPECT_TRUE(response.done());
+}
+
 TEST(RequestParser, StopsBehindItsRequest) {
   RequestParser parser({});
   EXPECT_EQ(feed(parser, {"\r\nPOST / HTTP/1.0\r\nContent-Length: 3\r\n\r\nabcdef"}), "def");

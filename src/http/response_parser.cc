@@ -12,6 +12,7 @@ using beast::error_code;
 using View = beast::string_view;
 
 constexpr std::uint32_t kMaxHeadBytes = 64u << 10;
+constexpr std::size_t kLastChunkBytes = 5;      // as in request_parser.cc
 constexpr std::size_t kMaxPending = 64u << 10;  // an unfinished head, chunk size line or trailers
 
 std::string_view plain(View text) { return {text.data(), text.size()}; }
@@ -29,6 +30,7 @@ class ResponseParser::Framing final : public beast::http::basic_parser<false> {
   Headers headers;
   std::string* body = nullptr;
   bool in_trailers = false;
+  std::uint64_t chunk_left = 0;  // zero: a chunk's size is due
 
  private:
   void on_request_impl(beast::http::verb, View, View, int, error_code&) override {}
@@ -45,8 +47,9 @@ class ResponseParser::Framing final : public beast::http::basic_parser<false> {
     body->append(bytes.data(), bytes.size());
     return bytes.size();
   }
-  void on_chunk_header_impl(std::uint64_t, View, error_code&) override {}
+  void on_chunk_header_impl(std::uint64_t size, View, error_code&) override { chunk_left = size; }
   std::size_t on_chunk_body_impl(std::uint64_t, View bytes, error_code&) override {
+    chunk_left -= bytes.size();
     body->append(bytes.data(), bytes.size());
     return bytes.size();
   }
@@ -68,6 +71,7 @@ bool ResponseParser::keep_alive() const { return done_ && framing_->keep_alive()
 std::size_t ResponseParser::parse(std::string_view input, std::string& body) {
   std::size_t used = 0;
   while (!done_ && failure_.empty() && used < input.size()) {
+    if (framing_->is_header_done() && framing_->chunked() && framing_->chunk_left == 0 && input.size() - used < kLastChunkBytes) break;
     framing_->body = &body;
     error_code error;
     const std::size_t now = framing_->put(boost::asio::buffer(input.data() + used, input.size() - used), error);

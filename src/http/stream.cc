@@ -249,6 +249,7 @@ void Stream::shutdown() {
 void Stream::close() {
   error_code ignored;
   native_->timer.cancel();
+  armed_ = TimePoint::max();  // a client that tries the next address opens again
   native_->socket.close(ignored);
 }
 
