@@ -130,8 +130,8 @@ TEST(Client, CancelsWhereverTheRequestIs) {
                                        server_told = true;
                                      });
                                    })});
-  const auto client = make_client();
   std::atomic<int> cancelled{0};
+  const auto client = make_client();  // ends first, and tells its last request so
   const auto start = [&](const std::string& url) {
     ClientHandlers handlers;
     handlers.on_done = [&](const Status& status, const ClientResponse&) {
