@@ -3,6 +3,7 @@
 // before any token is made; nothing in it is ever ignored.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -48,6 +49,10 @@ class Grammar {
   const std::shared_ptr<const Vocabulary>& vocabulary() const { return vocabulary_; }
   const weir_grammar* native() const { return native_; }
 
+  // Matchers share what the lexer learns; when that has failed or grown too large, new requests should compile anew.
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  void set_failed() const { failed_.store(true, std::memory_order_relaxed); }
+
  private:
   friend Result<std::shared_ptr<const Grammar>> compile(const GrammarSpec&, const std::shared_ptr<const Vocabulary>&);
   Grammar(GrammarSpec spec, std::shared_ptr<const Vocabulary> vocabulary, weir_grammar* native);
@@ -55,6 +60,7 @@ class Grammar {
   GrammarSpec spec_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   weir_grammar* native_;
+  mutable std::atomic<bool> failed_ = false;
 };
 
 // kInvalidArgument: the text is wrong; kUnsupported: it uses what cannot be enforced, named in the message; kExhausted: too large or

@@ -9,6 +9,12 @@
 namespace weir::grammar {
 namespace {
 
+// A failure within the library concerns all matchers of the grammar.
+std::unexpected<Error> failure(const Grammar& grammar, const NativeError& error, weir_text_code code) {
+  if (code == WEIR_TEXT_PANIC || code == WEIR_TEXT_LIMIT) grammar.set_failed();
+  return error.as_error(code);
+}
+
 // Forced texts are short; what is longer comes in the next chunk.
 constexpr std::size_t kMostForced = 256;
 
@@ -37,14 +43,16 @@ Matcher& Matcher::operator=(Matcher&& other) noexcept {
 Result<Matcher> Matcher::create(std::shared_ptr<const Grammar> grammar) {
   weir_matcher* native = nullptr;
   NativeError error;
-  if (const auto code = weir_matcher_new(grammar->native(), &native, &error.text); code != WEIR_TEXT_OK) return error.as_error(code);
+  if (const auto code = weir_matcher_new(grammar->native(), &native, &error.text); code != WEIR_TEXT_OK) {
+    return failure(*grammar, error, code);
+  }
   return Matcher(std::move(grammar), native);
 }
 
 Result<Matcher> Matcher::clone() const {
   weir_matcher* native = nullptr;
   NativeError error;
-  if (const auto code = weir_matcher_clone(native_, &native, &error.text); code != WEIR_TEXT_OK) return error.as_error(code);
+  if (const auto code = weir_matcher_clone(native_, &native, &error.text); code != WEIR_TEXT_OK) return failure(*grammar_, error, code);
   Matcher copy(grammar_, native);
   copy.size_ = size_;
   return copy;
@@ -61,7 +69,7 @@ Status Matcher::append_mask() {
   if (masks_.size() < (mask_count_ + 1) * words) masks_.resize((mask_count_ + 1) * words);
   NativeError error;
   if (const auto code = weir_matcher_mask(native_, masks_.data() + mask_count_ * words, words, &error.text); code != WEIR_TEXT_OK) {
-    return error.as_error(code);
+    return failure(*grammar_, error, code);
   }
   ++mask_count_;
   return {};
@@ -95,7 +103,7 @@ Status Matcher::accept(TokenId token) {
   bool allowed = false;
   NativeError error;
   if (const auto code = weir_matcher_accept(native_, static_cast<std::uint32_t>(token), &allowed, &error.text); code != WEIR_TEXT_OK) {
-    return error.as_error(code);
+    return failure(*grammar_, error, code);
   }
   if (!allowed) return fail(ErrorCode::kInvalidArgument, "the grammar does not allow token {} here", token);
   ++size_;
@@ -106,7 +114,7 @@ Status Matcher::accept(TokenId token) {
 Status Matcher::rollback(std::size_t count) {
   if (count == 0) return {};
   NativeError error;
-  if (const auto code = weir_matcher_rollback(native_, count, &error.text); code != WEIR_TEXT_OK) return error.as_error(code);
+  if (const auto code = weir_matcher_rollback(native_, count, &error.text); code != WEIR_TEXT_OK) return failure(*grammar_, error, code);
   size_ -= count;
   mask_count_ = 0;
   return {};
@@ -118,7 +126,7 @@ Result<std::size_t> Matcher::validate(std::span<const TokenId> tokens) {
   NativeError error;
   const auto code =
       weir_matcher_validate(native_, reinterpret_cast<const std::uint32_t*>(tokens.data()), tokens.size(), &valid, &error.text);
-  if (code != WEIR_TEXT_OK) return error.as_error(code);
+  if (code != WEIR_TEXT_OK) return failure(*grammar_, error, code);
   return valid;
 }
 
@@ -127,7 +135,7 @@ Result<std::vector<TokenId>> Matcher::forced() {
   std::size_t count = 0;
   NativeError error;
   if (const auto code = weir_matcher_forced(native_, tokens, kMostForced, &count, &error.text); code != WEIR_TEXT_OK) {
-    return error.as_error(code);
+    return failure(*grammar_, error, code);
   }
   return std::vector<TokenId>(tokens, tokens + count);
 }
@@ -137,7 +145,7 @@ bool Matcher::finished() const { return weir_matcher_ended(native_); }
 Result<bool> Matcher::may_end() {
   bool yes = false;
   NativeError error;
-  if (const auto code = weir_matcher_may_end(native_, &yes, &error.text); code != WEIR_TEXT_OK) return error.as_error(code);
+  if (const auto code = weir_matcher_may_end(native_, &yes, &error.text); code != WEIR_TEXT_OK) return failure(*grammar_, error, code);
   return yes;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keywords that combine schemas or list values, and a bound on what intersecting them would cost.
 
+use super::pattern;
 use super::schema::{Members, Parts, Place, Walk};
 use crate::template::Failure;
 use serde_json::{json, Value};
@@ -143,8 +144,7 @@ fn check_constant(walk: &mut Walk, value: &Value, keyword: &str, place: &Place) 
 }
 
 fn check_text(text: &str, keyword: &str, place: &Place) -> Result<(), Failure> {
-    let writable = |c: char| matches!(c, '\u{8}' | '\t' | '\n' | '\u{c}' | '\r') || (c >= ' ' && c != '\u{7f}');
-    if text.chars().all(writable) {
+    if !text.chars().any(pattern::is_unwritable) {
         Ok(())
     } else {
         Err(place.unsupported(&format!("\"{keyword}\" with control characters in a text")))

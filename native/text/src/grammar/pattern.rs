@@ -19,6 +19,9 @@ pub fn translate(pattern: &str) -> Result<String, Failure> {
 /// model could write on and on and never come to it.
 pub fn translate_search(pattern: &str) -> Result<String, Failure> {
     let reader = read(pattern)?;
+    if reader.wants_control {
+        return Err(reader.unsupported("a control character"));
+    }
     Ok(if reader.start_anchored { reader.out } else { format!("^(?s:.){{0,{MAX_LEAD}}}{}", reader.out) })
 }
 
@@ -26,7 +29,8 @@ fn read(pattern: &str) -> Result<Reader, Failure> {
     if pattern.len() > MAX_BYTES {
         return Err(Failure::limit(format!("an expression of {} bytes, more than {MAX_BYTES}", pattern.len())));
     }
-    let mut reader = Reader { text: pattern.chars().collect(), at: 0, out: String::new(), dot_all: false, start_anchored: false };
+    let mut reader =
+        Reader { text: pattern.chars().collect(), at: 0, out: String::new(), dot_all: false, start_anchored: false, wants_control: false };
     reader.flags()?;
     reader.alternatives(0)?;
     if reader.at < reader.text.len() {
@@ -40,6 +44,11 @@ pub fn literal(text: &str) -> String {
     let mut out = String::new();
     text.chars().for_each(|c| write_literal(&mut out, c));
     out
+}
+
+/// JSON has no short escape for it, and others are not allowed.
+pub fn is_unwritable(c: char) -> bool {
+    c == '\u{7f}' || (c < ' ' && !matches!(c, '\u{8}' | '\t' | '\n' | '\u{c}' | '\r'))
 }
 
 fn write_literal(out: &mut String, c: char) {
@@ -79,6 +88,7 @@ struct Reader {
     out: String,
     dot_all: bool,
     start_anchored: bool, // in some alternative at least
+    wants_control: bool,  // a character that a JSON text cannot have
 }
 
 impl Reader {
@@ -159,12 +169,17 @@ impl Reader {
             Some('*' | '+' | '?') => Err(self.wrong("nothing to repeat")),
             Some('{') if self.repeat_follows() => Err(self.wrong("nothing to repeat")),
             Some('\\') => match self.escape(false)? {
-                Item::One(c) => Ok(write_literal(&mut self.out, c)),
+                Item::One(c) => Ok(self.character(c)),
                 Item::Set(set) => Ok(self.out.push_str(&format!("[{set}]"))),
             },
-            Some(c) => Ok(write_literal(&mut self.out, c)),
+            Some(c) => Ok(self.character(c)),
             None => Ok(()),
         }
+    }
+
+    fn character(&mut self, c: char) {
+        self.wants_control |= is_unwritable(c);
+        write_literal(&mut self.out, c);
     }
 
     fn group(&mut self, depth: usize) -> Result<(), Failure> {

@@ -41,8 +41,9 @@ impl<'a> Refs<'a> {
                 if let Some(anchor) = members.get("$anchor").and_then(Value::as_str) {
                     self.anchors.insert(anchor, Target { schema: value, pointer: pointer.clone(), foreign: false });
                 }
-                if !foreign {
-                    members.iter().for_each(|(key, member)| self.collect_anchors(member, format!("{pointer}/{key}")));
+                let is_data = |key: &str| ["enum", "const", "default", "example", "examples"].contains(&key);
+                for (key, member) in members.iter().filter(|(key, _)| !foreign && !is_data(key)) {
+                    self.collect_anchors(member, format!("{pointer}/{key}"));
                 }
             }
             Value::Array(items) => {
