@@ -9,6 +9,7 @@
 #include "base/system_memory.h"
 #include "engine/draft_model.h"
 #include "engine/model_executor.h"
+#include "grammar/grammar_cache.h"
 #include "speculation/lookup_source.h"
 
 namespace weir::engine {
@@ -83,7 +84,7 @@ struct Engine::Parts {
   std::unique_ptr<kvcache::Cache> cache;
   std::unique_ptr<scheduler::Scheduler> scheduler;
   std::unique_ptr<ModelExecutor> executor;
-  std::shared_ptr<const grammar::Vocabulary> vocabulary;  // null without a tokenizer
+  std::unique_ptr<grammar::GrammarCache> grammars;  // null without a tokenizer
   std::unique_ptr<StepLoop> loop;
 };
 
@@ -129,7 +130,8 @@ Status Engine::build() {
   WEIR_TRY(scheduler::Scheduler::check(plan, *p.cache));
   WEIR_ASSIGN(auto policy, make_policy(options_.policy));
   p.scheduler = std::make_unique<scheduler::Scheduler>(plan, *p.cache, std::move(policy), clock_);
-  if (loaded_.tokenizer) p.vocabulary = grammar::Vocabulary::create(loaded_.tokenizer, traits.vocab_size);
+  if (loaded_.tokenizer)
+    p.grammars = std::make_unique<grammar::GrammarCache>(grammar::Vocabulary::create(loaded_.tokenizer, traits.vocab_size));
   p.loop = std::make_unique<StepLoop>(*p.executor, *p.scheduler, *p.cache, loaded_.tokenizer, clock_);
   WEIR_TRY(build_speculator());
   if (options_.on_step) p.loop->on_step(options_.on_step);
@@ -211,9 +213,9 @@ Result<Admission> Engine::check(CompletionRequest request) const {
     return fail(ErrorCode::kInvalidArgument, "min_tokens {} is more than the {} that the answer may have", request.min_tokens,
                 admission.limit);
   if (request.grammar) {
-    if (!parts_->vocabulary) return fail(ErrorCode::kUnsupported, "{}", loaded_.tokenizer_error);
+    if (!parts_->grammars) return fail(ErrorCode::kUnsupported, "{}", loaded_.tokenizer_error);
     if (request.ignore_end) return fail(ErrorCode::kInvalidArgument, "an answer with a grammar ends where the grammar does");
-    WEIR_ASSIGN(const auto grammar, grammar::compile(*request.grammar, parts_->vocabulary));
+    WEIR_ASSIGN(const auto grammar, parts_->grammars->get(*request.grammar));
     WEIR_ASSIGN(admission.matcher, grammar::Matcher::create(grammar));
   }
   if (request.tpot_target == Duration::zero()) request.tpot_target = options_.stall_limit;
