@@ -335,8 +335,7 @@ TEST_F(EngineTest, DraftModelChangesNoTokenAndIsMostlyRight) {
     const auto expected = alone(r);
     EngineOptions options;
     options.draft = load_model(testing::smollm2_path(), {.threads = 2, .isa = ""}).value();  // as large as the target: always right
-    options.speculation->limits.least_gain = -1e9;                                           // it cannot pay, and is to run all the same
-    options.speculation->loss = 1e9;
+    options.speculation->fixed_length = 3;                                                   // it cannot pay, and is to run all the same
     start(std::move(options));
     const auto event = answer(r).answers.at(0);
     EXPECT_EQ(event.tokens, expected.tokens);

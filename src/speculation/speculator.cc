@@ -31,6 +31,7 @@ Speculator::Speculator(const SpeculatorOptions& options, std::vector<std::unique
 
 Speculator::~Speculator() = default;
 Speculator::Speculator(Speculator&&) noexcept = default;
+Speculator& Speculator::operator=(Speculator&&) noexcept = default;
 
 void Speculator::forget(SeqId sequence) {
   sequences_.erase(sequence);
@@ -84,8 +85,12 @@ std::span<const Draft> Speculator::propose(std::span<const SequenceView> views, 
   for (std::size_t s = 0; s < sources_.size(); ++s) sources_[s]->offer(views, std::span(offers_).subspan(s * n, n));
   const std::int64_t rows = streams_ + std::max<std::int64_t>(beside, 0);
   choose_sources(views, rows);
-  chooser_.choose(prospects_, rows, streams_, cost_, options_.limits, lengths_);
-  probe(views);
+  if (options_.fixed_length > 0) {
+    take_fixed_lengths();
+  } else {
+    chooser_.choose(prospects_, rows, streams_, cost_, options_.limits, lengths_);
+    probe(views);
+  }
   make_drafts(views, filter);
   return drafts_;
 }
@@ -114,7 +119,7 @@ void Speculator::choose_sources(std::span<const SequenceView> views, std::int64_
     }
     of_view_[i]->strength = prospects_[i].offer.strength;
     of_view_[i]->source = source_of_[i];
-    if (of_view_[i]->account <= 0) prospects_[i].offer.most = 0;
+    if (of_view_[i]->account <= 0 && options_.fixed_length <= 0) prospects_[i].offer.most = 0;
   }
 }
 
@@ -129,6 +134,14 @@ void Speculator::probe(std::span<const SequenceView> views) {
       lengths_[i] = std::min(kProbeLength, prospect.offer.most);
     s.wanted = lengths_[i];
     s.quiet = lengths_[i] > 0 ? 0 : std::min(s.quiet + 1, kProbeEvery);
+  }
+}
+
+void Speculator::take_fixed_lengths() {
+  std::int32_t room = options_.limits.per_step;
+  for (std::size_t i = 0; i < prospects_.size(); ++i) {
+    lengths_[i] = std::max(0, std::min({options_.fixed_length, prospects_[i].offer.most, options_.limits.per_sequence, room}));
+    room -= lengths_[i];
   }
 }
 

@@ -23,6 +23,8 @@ struct SpeculatorOptions {
   double loss = 0.005;     // share of a sequence's time that may be lost to guesses
   double allowance = 0.5;  // and so many tokens' time at its start
   double row_slope = 0.1;  // RowCost's until measured
+  // So many guesses whenever a source has them, paid or not, within `limits`: to test and to measure with. 0: as many as pay.
+  std::int32_t fixed_length = 0;
 };
 
 struct Draft {
@@ -54,6 +56,7 @@ class Speculator {
   Speculator(const SpeculatorOptions& options, std::vector<std::unique_ptr<DraftSource>> sources);
   ~Speculator();
   Speculator(Speculator&&) noexcept;
+  Speculator& operator=(Speculator&&) noexcept;
 
   // Drafts for those views that should have one: sequences that wait for their next token, all of them, each with one row in the
   // next step. `beside`: rows that the step will run in any case beside those, as chunks of prompts.
@@ -71,6 +74,7 @@ class Speculator {
   Sequence& settle(const SequenceView& view, std::size_t streams);
   void choose_sources(std::span<const SequenceView> views, std::int64_t rows);
   void probe(std::span<const SequenceView> views);
+  void take_fixed_lengths();
   void make_drafts(std::span<const SequenceView> views, const Filter& filter);
   void charge(Sequence& sequence, const Verified& verified, const StepOutcome& outcome, std::int64_t guesses);
 

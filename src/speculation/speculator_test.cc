@@ -169,6 +169,24 @@ TEST_F(InACopy, NoMoreThanAreOfUse) {
   EXPECT_TRUE(propose(-3).empty());
 }
 
+TEST_F(InACopy, AFixedLengthDoesNotAskWhetherItPays) {
+  SpeculatorOptions options;
+  options.fixed_length = 3;
+  std::vector<std::unique_ptr<DraftSource>> sources;
+  sources.push_back(std::make_unique<LookupSource>());
+  speculator = Speculator(options, std::move(sources));
+  for (const std::int64_t rows : {1, 2, 4, 8}) speculator.calibrate(rows, std::chrono::milliseconds(rows * rows));
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_EQ(propose(100).size(), 1u);
+    ASSERT_EQ(propose(100)[0].guesses.size(), 3u);
+    EXPECT_EQ(propose(2)[0].guesses.size(), 2u);
+    const Verified wrong{SeqId(4), 3, 0};
+    speculator.completed({.decode_rows = 4, .elapsed = std::chrono::milliseconds(16), .verified = {&wrong, 1}});
+    tokens.push_back(static_cast<TokenId>(10'000 + i));
+    tokens.insert(tokens.end(), source.begin(), source.begin() + 20);
+  }
+}
+
 TEST_F(InACopy, AGrammarCutsTheGuesses) {
   const auto drafts = propose(100, [](SeqId, std::span<const TokenId>) { return std::size_t{3}; });
   ASSERT_EQ(drafts.size(), 1u);
