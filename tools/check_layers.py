@@ -31,7 +31,11 @@ LAYERS: dict[str, set[str]] = {
     "store": {"formats"},
     "eval": {"engine"},
     "bench": {"engine"},
-    "apps": {"eval", "bench", "store"},
+    "telemetry": {"http"},
+    "api": {"engine"},
+    "serving": {"api", "telemetry"},
+    "loadgen": {"http", "tokenizer"},
+    "apps": {"eval", "bench", "store", "serving", "loadgen"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z0-9_]+)/([^"]+)"', re.M)

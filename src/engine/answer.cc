@@ -42,7 +42,7 @@ Answer::Answer(const CompletionRequest& request, std::span<const TokenId> prompt
       sampler_(request.sampling, static_cast<std::uint64_t>(number)),
       stops_(request.sampling.stop) {
   sampler_.see_prompt(prompt);
-  if (tokenizer_) decoder_.emplace(tokenizer_);
+  if (tokenizer_) decoder_.emplace(tokenizer_, request.show_special);
   event_.answer = number;
 }
 

@@ -30,6 +30,7 @@ struct CompletionRequest {
   std::int32_t answers = 1;                          // to the one prompt, with different random numbers; at most kMaxAnswers
   bool ignore_end = false;                           // go on after end-of-generation tokens
   std::int32_t prompt_logprobs = -1;                 // as SamplingParams::logprobs, for the prompt's tokens
+  bool show_special = false;                         // special tokens are part of the text; those that end the answer never are
   bool prompt_only = false;                          // nothing is generated: for the prompt's logprobs, or to have it in the prefix cache
   std::optional<grammar::GrammarSpec> grammar = {};  // what each answer must look like
 
