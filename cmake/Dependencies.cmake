@@ -38,16 +38,25 @@ endif()
 set(native_text_dir ${CMAKE_SOURCE_DIR}/native/text)
 set(WEIR_NATIVE_TEXT_OUT ${CMAKE_BINARY_DIR}/native-text CACHE PATH "Where cargo builds; build folders may share it")
 set(native_text_out ${WEIR_NATIVE_TEXT_OUT})
+set(native_text_library ${native_text_out}/release/libweir_text.a)
+set(native_text_cargo ${CARGO})
+if(WEIR_SANITIZE STREQUAL "thread")
+  # The thread sanitizer must see the locks and atomics of the Rust code too, else every hand-over there looks like a race. The flag is
+  # not a stable one, hence the bootstrap variable; it needs rustc 1.90 or newer.
+  set(native_text_library ${native_text_out}/x86_64-unknown-linux-gnu/release/libweir_text.a)
+  set(native_text_cargo ${CMAKE_COMMAND} -E env RUSTC_BOOTSTRAP=1
+    "RUSTFLAGS=-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" CARGO_BUILD_TARGET=x86_64-unknown-linux-gnu ${CARGO})
+endif()
 file(GLOB_RECURSE native_text_sources CONFIGURE_DEPENDS ${native_text_dir}/src/*.rs)
 add_custom_command(
-  OUTPUT ${native_text_out}/release/libweir_text.a
-  COMMAND ${CARGO} build --release --locked --quiet --manifest-path ${native_text_dir}/Cargo.toml --target-dir ${native_text_out}
-  COMMAND ${CMAKE_COMMAND} -E touch ${native_text_out}/release/libweir_text.a  # cargo leaves what is up to date as it is
+  OUTPUT ${native_text_library}
+  COMMAND ${native_text_cargo} build --release --locked --quiet --manifest-path ${native_text_dir}/Cargo.toml --target-dir ${native_text_out}
+  COMMAND ${CMAKE_COMMAND} -E touch ${native_text_library}  # cargo leaves what is up to date as it is
   DEPENDS ${native_text_sources} ${native_text_dir}/Cargo.toml ${native_text_dir}/Cargo.lock
   COMMENT "Building native/text (Rust)"
   VERBATIM)
-add_custom_target(weir_native_text_build DEPENDS ${native_text_out}/release/libweir_text.a)
+add_custom_target(weir_native_text_build DEPENDS ${native_text_library})
 add_library(weir_native_text INTERFACE)
 add_dependencies(weir_native_text weir_native_text_build)
 target_include_directories(weir_native_text INTERFACE ${native_text_dir}/include)
-target_link_libraries(weir_native_text INTERFACE ${native_text_out}/release/libweir_text.a Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_libraries(weir_native_text INTERFACE ${native_text_library} Threads::Threads ${CMAKE_DL_LIBS} m)

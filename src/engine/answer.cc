@@ -46,29 +46,28 @@ Answer::Answer(const CompletionRequest& request, std::span<const TokenId> prompt
   event_.answer = number;
 }
 
-bool Answer::is_end(TokenId id) const {
-  if (ignore_end_ || generated_ < least_) return false;
-  return contains(more_ends_, id) || (tokenizer_ && contains(tokenizer_->end_of_generation, id));
-}
+bool Answer::is_model_end(TokenId id) const { return !ignore_end_ && tokenizer_ && contains(tokenizer_->end_of_generation, id); }
 
+// The model's own end comes before min_tokens only where a grammar leaves nothing else.
+bool Answer::is_end(TokenId id) const { return is_model_end(id) || (generated_ >= least_ && contains(more_ends_, id)); }
+
+// The grammar is kept in any case: where it allows ends only, they stay.
 std::span<const std::uint32_t> Answer::without_ends(std::size_t vocabulary, std::span<const std::uint32_t> allowed) {
   mask_.assign((vocabulary + 31) / 32, ~0u);
   std::copy_n(allowed.begin(), std::min(allowed.size(), mask_.size()), mask_.begin());
   for (const TokenId id : more_ends_) forbid(mask_, id);
-  if (tokenizer_) {
+  if (tokenizer_ && !ignore_end_) {
     for (const TokenId id : tokenizer_->end_of_generation) forbid(mask_, id);
   }
-  return mask_;
+  return std::ranges::all_of(mask_, [](std::uint32_t word) { return word == 0; }) ? allowed : std::span<const std::uint32_t>(mask_);
 }
 
 Result<TokenId> Answer::choose(std::span<const float> logits, std::uint64_t position, std::span<const std::uint32_t> allowed) {
-  if (generated_ < least_ && !ignore_end_) allowed = without_ends(logits.size(), allowed);
+  if (generated_ < least_) allowed = without_ends(logits.size(), allowed);
   return sampler_.sample(logits, position, allowed);
 }
 
-bool Answer::ends_too_early(TokenId id) const {
-  return generated_ < least_ && (contains(more_ends_, id) || (tokenizer_ && contains(tokenizer_->end_of_generation, id)));
-}
+bool Answer::ends_too_early(TokenId id) const { return generated_ < least_ && (is_model_end(id) || contains(more_ends_, id)); }
 
 Result<TokenId> Answer::choose(std::span<const float> logits, std::uint64_t position, grammar::Matcher& matcher) {
   if (needs_masks()) {

@@ -53,6 +53,7 @@ class Answer {
   std::int64_t drafted = 0, accepted = 0, forced = 0;  // counted by whoever verifies
 
  private:
+  bool is_model_end(TokenId id) const;
   bool is_end(TokenId id) const;
   bool ends_too_early(TokenId id) const;
   std::span<const std::uint32_t> without_ends(std::size_t vocabulary, std::span<const std::uint32_t> allowed);

@@ -25,13 +25,13 @@ struct CompletionRequest {
   std::string name = {};  // the caller's, for messages
   std::vector<TokenId> prompt = {};
   sampling::SamplingParams sampling = {};
-  std::int64_t max_tokens = 0;                       // of each answer; 0 = as many as the context has room for
-  std::int64_t min_tokens = 0;                       // no end of generation before
-  std::int32_t answers = 1;                          // to the one prompt, with different random numbers; at most kMaxAnswers
-  bool ignore_end = false;                           // go on after end-of-generation tokens
-  std::int32_t prompt_logprobs = -1;                 // as SamplingParams::logprobs, for the prompt's tokens
-  bool show_special = false;                         // special tokens are part of the text; those that end the answer never are
-  bool prompt_only = false;                          // nothing is generated: for the prompt's logprobs, or to have it in the prefix cache
+  std::int64_t max_tokens = 0;        // of each answer; 0 = as many as the context has room for
+  std::int64_t min_tokens = 0;        // no end of generation before, unless a grammar leaves nothing else
+  std::int32_t answers = 1;           // to the one prompt, with different random numbers; at most kMaxAnswers
+  bool ignore_end = false;            // go on after the model's end-of-generation tokens; the request's own stop tokens still end it
+  std::int32_t prompt_logprobs = -1;  // as SamplingParams::logprobs, for the prompt's tokens
+  bool show_special = false;          // special tokens are part of the text; those that end the answer never are
+  bool prompt_only = false;           // nothing is generated: for the prompt's logprobs, or to have it in the prefix cache
   std::optional<grammar::GrammarSpec> grammar = {};  // what each answer must look like
 
   std::string adapter = {};     // by its name; empty = the model as it is

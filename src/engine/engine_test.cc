@@ -369,6 +369,52 @@ TEST_F(EngineTest, StopTextsEndWithoutShowing) {
   EXPECT_NE(event.text.find("14"), std::string::npos);
 }
 
+TEST_F(EngineTest, StopTokensEndAlsoWhatIgnoresTheModelsEnd) {
+  start();
+  CompletionRequest r = request("1 2 3 4 5 6 7 8", 12);
+  r.ignore_end = true;
+  const auto free = answer(r).answers.at(0);
+  ASSERT_EQ(free.tokens.size(), 12u);
+  r.sampling.stop_tokens = {free.tokens[5]};
+  const auto first = std::ranges::find(free.tokens, free.tokens[5]) - free.tokens.begin();
+  const auto stopped = answer(r).answers.at(0);
+  EXPECT_EQ(stopped.finish->reason, FinishReason::kStop);
+  EXPECT_EQ(stopped.tokens.size(), static_cast<std::size_t>(first) + 1);
+  r.min_tokens = first + 3;  // not before, then at once where it is likely
+  const auto later = answer(r).answers.at(0);
+  EXPECT_GE(later.tokens.size(), static_cast<std::size_t>(first) + 3);
+  EXPECT_EQ(std::ranges::find(later.tokens.begin(), later.tokens.begin() + first + 2, free.tokens[5]), later.tokens.begin() + first + 2);
+}
+
+// What a grammar leaves no choice of is not an error: it is kept, and ends where it ends.
+TEST_F(EngineTest, AGrammarThatEndsBeforeMinTokensEndsThere) {
+  start();
+  for (const float temperature : {0.f, 1.f}) {
+    for (const std::int32_t top_k : {0, 5}) {
+      CompletionRequest r = request("Yes or no?", 30);
+      r.sampling.temperature = temperature;
+      r.sampling.top_k = top_k;
+      r.min_tokens = 20;
+      r.grammar = grammar::GrammarSpec{.kind = grammar::GrammarKind::kChoice, .choices = {"yes", "no"}};
+      const auto event = answer(r).answers.at(0);
+      ASSERT_FALSE(event.finish->error) << event.finish->error->message;
+      EXPECT_EQ(event.finish->reason, FinishReason::kStop);
+      EXPECT_TRUE(event.text == "yes" || event.text == "no") << event.text;
+    }
+  }
+}
+
+TEST_F(EngineTest, SpecialTokensAreShownWhenAskedFor) {
+  start();
+  CompletionRequest r = request("<|im_start|>user\nHello<|im_end|>\n", 8);
+  const TokenId mark = smollm2().tokenizer->find("<|im_start|>").value();
+  r.sampling.logit_bias = {{mark, 100.f}};
+  r.ignore_end = true;
+  EXPECT_EQ(answer(r).answers.at(0).text.find("<|im_start|>"), std::string::npos);
+  r.show_special = true;
+  EXPECT_TRUE(answer(r).answers.at(0).text.starts_with("<|im_start|>"));
+}
+
 TEST_F(EngineTest, LimitsOfTimeEndRequests) {
   start({.max_running = 1});
   const auto first = submit(request("Count: 1, 2, 3,", 1500));

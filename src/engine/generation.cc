@@ -17,8 +17,8 @@ std::size_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b
 
 bool contains(std::span<const TokenId> ids, TokenId id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
 
-bool ends_generation(const LoadedModel& loaded, std::span<const TokenId> more, TokenId id) {
-  return contains(loaded.tokenizer->end_of_generation, id) || contains(more, id);
+bool ends_generation(const LoadedModel& loaded, const GenerationRequest& request, TokenId id) {
+  return (!request.ignore_end && contains(loaded.tokenizer->end_of_generation, id)) || contains(request.sampling.stop_tokens, id);
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ Status Generator::decode(const GenerationRequest& request, std::int64_t limit, k
       result.logprobs.push_back(sampling::token_logprobs(logits.row_span(0), id, request.sampling.logprobs));
     if (result.ids.empty()) first_token = clock_.now();
     result.ids.push_back(id);
-    const bool end = !request.ignore_end && ends_generation(loaded_, request.sampling.stop_tokens, id);
+    const bool end = ends_generation(loaded_, request, id);
     const bool open = end || emit(stops.push(decoder.push(id)));
     if (end || stops.stopped()) result.finish = FinishReason::kStop;
     if (!open) result.finish = FinishReason::kCancelled;

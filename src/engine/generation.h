@@ -24,7 +24,7 @@ struct GenerationRequest {
   std::vector<TokenId> prompt;
   sampling::SamplingParams sampling;
   std::int64_t max_tokens = 0;  // 0 = as many as the context has room for
-  bool ignore_end = false;      // go on after end-of-generation tokens
+  bool ignore_end = false;      // go on after the model's end-of-generation tokens; stop_tokens still end it
 };
 
 // Gets whole UTF-8 text as it is settled, stop strings never; "" between chunks of a long prompt. Returning false cancels.
