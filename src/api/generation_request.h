@@ -29,6 +29,12 @@ struct ToolChoice {
   bool parallel = true;   // several calls in one answer
 };
 
+// Which sampling parameters the request gave. The others come from the model's own defaults (generation_config.json); where it has
+// none, from OpenAI's: temperature 1 and no filter, which is what options.sampling then holds already.
+struct SamplingGiven {
+  bool temperature = false, top_k = false, top_p = false, min_p = false, typical_p = false, repetition_penalty = false;
+};
+
 // One prompt of a text completion, or of an embedding: text, or the ids themselves.
 using PromptInput = std::variant<std::string, std::vector<TokenId>>;
 
@@ -50,10 +56,12 @@ struct GenerationRequest {
   // Everything that the engine is told, but for the prompt. `grammar` is of a response format; those of tools are made by the output
   // format of the model. `tenant` and `priority` are capped by serving.
   engine::CompletionRequest options = {};
+  SamplingGiven given = {};
   bool seed_given = false;
   // logit_bias by text of a token, resolved by serving where the dialect allows it; ids are in options.sampling.
-  std::int32_t best_of = 0;                          // 0 = options.answers; else so many are made, the best n returned
-  std::optional<std::int64_t> truncate_prompt = {};  // keep the last n tokens; absent: a prompt that is too long is an error
+  std::int32_t best_of = 0;  // 0 = options.answers; else so many are made, the best n returned
+  std::optional<std::int64_t> truncate_prompt =
+      {};  // keep the last n tokens, 0: as many as fit; absent: a prompt that is too long is an error
   bool max_tokens_given = false;
 
   bool separate_reasoning = true;  // reasoning goes into its own field
@@ -65,6 +73,7 @@ struct GenerationRequest {
   bool echo = false;     // the prompt before the answer
   bool timings = false;  // the response carries times, cached tokens, energy estimate
   bool return_token_ids = false;
+  bool tokens_as_ids = false;  // logprobs name tokens as "token_id:123"
 
   json::Object echo_fields = {};  // what the dialect's answer repeats (Responses: metadata, instructions, …)
 };
