@@ -340,6 +340,35 @@ Result<std::vector<kvcache::CacheEvent>> Engine::cache_snapshot(Duration patienc
   return answer.get();
 }
 
+Status Engine::run_between_steps(const std::function<void()>& work) {
+  auto promise = std::make_shared<std::promise<void>>();
+  auto done = promise->get_future();
+  std::function<void()> question = [&work, promise] {
+    try {
+      work();
+      promise->set_value();
+    } catch (...) {  // the caller's, not a fault of the step
+      promise->set_exception(std::current_exception());
+    }
+  };
+  if (stopping_ || !parts_->questions.push(question)) return fail(ErrorCode::kExhausted, "the engine takes no more work between its steps");
+  notice_->give();
+  try {
+    done.get();
+  } catch (const std::exception& e) {
+    return fail(ErrorCode::kInternal, "work between steps failed: {}", e.what());
+  }
+  return {};
+}
+
+std::uint64_t Engine::cache_bytes() const {
+  const std::vector<std::uint64_t> each = parts_->executor->pool_bytes();
+  const std::vector<kvcache::PoolStats> pools = stats().cache.pools;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < std::min(each.size(), pools.size()); ++i) bytes += each[i] * static_cast<std::uint64_t>(pools[i].capacity);
+  return bytes;
+}
+
 ServiceStats Engine::stats() const {
   const std::lock_guard lock(stats_mutex_);
   return stats_;

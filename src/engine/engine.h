@@ -56,6 +56,13 @@ class Engine final : public CompletionService {
   // No new requests from now on; returns when all have ended or `most` has passed, and how many are still open then.
   std::int64_t drain(Duration most);
 
+  // Runs `work` on the engine's thread between two steps and waits for its end: nothing else uses the model meanwhile, so it may (vectors
+  // of a model that also generates). All streams wait for it: keep it short. kExhausted when too much of the kind waits already.
+  Status run_between_steps(const std::function<void()>& work);
+
+  // Of keys, values and states.
+  std::uint64_t cache_bytes() const;
+
   // Loaded and unloaded at any time; requests that run keep theirs.
   Adapters& adapters() { return adapters_; }
 
