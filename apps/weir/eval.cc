@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// weir eval golden | perplexity | template: is the model computed right, and how good is it?
+// weir eval golden | perplexity | choices | template: is the model computed right, and how good is it?
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
+#include "eval/choices.h"
 #include "eval/golden.h"
 #include "eval/perplexity.h"
 #include "eval/template_cases.h"
@@ -127,6 +128,50 @@ void add_perplexity(CLI::App& eval, int& exit_status) {
   });
 }
 
+struct ChoicesVerb {
+  ModelOptions model;
+  std::string file;
+  bool json = false;
+};
+
+Status run_choices_verb(ChoicesVerb& verb) {
+  catch_interrupts();
+  WEIR_ASSIGN(const auto tasks, eval::read_choice_tasks(verb.file));
+  WEIR_ASSIGN(engine::LoadedModel loaded, load(verb.model));
+  const bool show = !verb.json && ::isatty(STDERR_FILENO);
+  WEIR_ASSIGN(const eval::ChoicesResult result, eval::score_choices(loaded, tasks, [&](std::size_t done, std::size_t total) {
+                if (show) fmt::print(stderr, "\rtask {} of {} ", done, total);
+                return !interrupted();
+              }));
+  if (show) fmt::print(stderr, "\r\033[K");
+  if (verb.json) {
+    json::Object out = to_json(result);
+    out["model"] = loaded.path.string();
+    out["kernels"] = loaded.backend->description();
+    fmt::print("{}\n", boost::json::serialize(out));
+  } else {
+    fmt::print("acc {:.4f} ± {:.4f}, acc_norm {:.4f} ± {:.4f} ({} of {} tasks have an answer, {:.1f} s, {})\n", result.accuracy,
+               result.accuracy_error, result.accuracy_by_length, result.accuracy_by_length_error, result.answered, result.tasks.size(),
+               result.seconds, loaded.backend->description());
+  }
+  return {};
+}
+
+void add_choices(CLI::App& eval, int& exit_status) {
+  auto verb = std::make_shared<ChoicesVerb>();
+  CLI::App* app = eval.add_subcommand("choices", "Multiple choice by likelihood, by the convention of lm-evaluation-harness");
+  add_model_options(*app, verb->model);
+  app->add_option("FILE", verb->file, "JSON lines: {\"context\": \"…\", \"choices\": [\" …\", …], \"answer\": 0}")->required();
+  app->add_flag("--json", verb->json, "Print JSON, with the log probability of every choice");
+  app->footer(
+      "A choice is scored as it stands behind the context, so it begins with a space as a rule.\n"
+      "Example:\n"
+      "  weir eval choices smollm2 tests/data/eval/choices.jsonl\n");
+  app->callback([verb, &exit_status] {
+    if (auto status = run_choices_verb(*verb); !status) exit_status = report_error(status.error());
+  });
+}
+
 struct TemplateVerb {
   std::vector<std::string> files, folders;
   std::string model;
@@ -181,6 +226,7 @@ void add_eval(CLI::App& app, int& exit_status) {
   verb->require_subcommand(1);
   add_golden(*verb, exit_status);
   add_perplexity(*verb, exit_status);
+  add_choices(*verb, exit_status);
   add_template(*verb, exit_status);
 }
 
