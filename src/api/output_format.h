@@ -12,6 +12,7 @@
 
 #include "api/generation_request.h"
 #include "api/output.h"
+#include "tokenizer/tokenizer.h"
 
 namespace weir::api {
 
@@ -28,10 +29,17 @@ bool has_tools(const OutputFormat& format);
 // Whether the format is written with special tokens, so that the text must show them (GenerationRequest::show_special).
 bool needs_special(const OutputFormat& format);
 
-// One answer's parser. Fed with the model's text in pieces of any size; the same text gives the same result at every split.
+// One answer's parser. Fed with the model's text in pieces of any size; the same text gives the same result at every split. Pieces of
+// whole characters give pieces of whole characters.
+//
+// What it promises: nothing comes twice and nothing is lost, but for the marks themselves and white space that touches them. A call
+// begins once a function of the request is named and its arguments begin; anything before that which turns out ill-formed, or names
+// another function, is content as it stands. From then on its arguments come as they are written: a prefix of valid JSON at any time
+// (raw control characters within strings come escaped), all of it unless the text ends or goes wrong in the middle; what follows a fault
+// is content. With parallel calls off, what looks like a second call is content.
 class OutputParser {
  public:
-  // `rendered_prompt`: its end tells whether the answer begins within reasoning.
+  // `rendered_prompt`: its end tells whether the answer begins within reasoning. `id_seed`: another for each answer.
   static std::unique_ptr<OutputParser> create(const OutputFormat& format, const GenerationRequest& request,
                                               std::string_view rendered_prompt, std::string id_seed);
   virtual ~OutputParser() = default;
@@ -41,8 +49,11 @@ class OutputParser {
   virtual bool in_reasoning() const = 0;  // the text pushed last ended within reasoning: for counting its tokens
 };
 
-// The grammar that forces what tool_choice asks for (kRequired, kNamed), or, with kAuto and strict tools, constrains calls once one has
-// begun. Nothing: the request needs none. kUnsupported names what cannot be enforced.
-ApiResult<std::optional<grammar::GrammarSpec>> tool_grammar(const OutputFormat& format, const GenerationRequest& request);
+// The grammar of the whole answer, when the request needs one: calls that tool_choice asks for (kRequired, kNamed); with kAuto free text
+// whose calls, once begun, are held to the schemas of strict tools and to one call when parallel ones are off; the response format
+// (request.options.grammar), which begins where reasoning ends, or calls instead of it. Nothing: none is needed. An error names what
+// cannot be enforced. `rendered_prompt` as above; the tokenizer tells which marks are special tokens.
+ApiResult<std::optional<grammar::GrammarSpec>> answer_grammar(const OutputFormat& format, const GenerationRequest& request,
+                                                              std::string_view rendered_prompt, const tokenizer::Tokenizer& tokenizer);
 
 }  // namespace weir::api
