@@ -36,6 +36,8 @@ struct RequestRecord {
   float temperature = 0, top_p = 1;
   TimePoint received{};               // its first byte
   std::vector<Duration> token_times;  // of the first answer, since `received`: the gaps are the inter-token latencies
+  std::string tenant = {};
+  std::string prompt = {}, answer = {};  // their texts, only for an observer that wants_text()
 };
 
 struct ModelState {
@@ -44,11 +46,13 @@ struct ModelState {
   std::uint64_t bytes = 0;
   const engine::ServiceStats* stats = nullptr;  // null: no engine
   std::int64_t block_tokens = 0, cache_blocks = 0, context = 0, max_running = 0;
+  std::vector<std::string> adapters = {};  // loaded and ready
 };
 
 class Observer {
  public:
   virtual ~Observer() = default;
+  // Before the answer's end is given to the responder, so that on_http() of the same request follows.
   virtual void on_request(const RequestRecord& record) = 0;
   // From an engine's thread, once a step.
   virtual void on_step(std::string_view model, const engine::StepRecord& step) = 0;
@@ -56,6 +60,8 @@ class Observer {
   virtual void on_load(std::string_view model, bool loaded, Duration took) = 0;
   // Of the HTTP server, at the end of each request of any kind.
   virtual void on_http(const http::AccessRecord& record) = 0;
+  // Whether RequestRecord is to hold texts: an operator asked for them in the access log.
+  virtual bool wants_text() const { return false; }
   // The text of /metrics. `models`: as they are now.
   virtual http::Response metrics(const std::vector<ModelState>& models, const http::ServerStats& http) = 0;
 };

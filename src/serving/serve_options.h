@@ -31,6 +31,14 @@ struct ModelSpec {
   std::string pooling = {};        // of embeddings: "mean", "cls", "last", …; empty: by the model
   bool preload = true;             // at the start; else with the first request
   bool pinned = false;             // never unloaded, neither idle nor for others' sake
+  std::string draft = {};          // a smaller model of the same vocabulary that guesses; a source as above, empty: none
+
+  // Where it differs from ServeOptions::engine.
+  std::optional<std::int64_t> context = {}, cache_tokens = {};
+  std::optional<std::uint64_t> cache_bytes = {};
+  std::optional<DType> kv_type = {};
+  std::optional<std::int32_t> max_running = {};
+  std::optional<std::string> policy = {};
 };
 
 struct ServeOptions {
@@ -69,5 +77,8 @@ struct ServeOptions {
   double watts = 0;                              // of the machine at work, for the estimate of energy; 0 = 8 W for each processor used
   std::filesystem::path adapter_folder = {};     // adapters that may be loaded by name at run time; empty: none
 };
+
+// The engine's options for one model (config.cc); `draft` is for whoever loads it.
+engine::EngineOptions engine_options(const ServeOptions& options, const ModelSpec& model);
 
 }  // namespace weir::serving

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configuration of `weir serve`: a TOML file, the environment (WEIR_SERVE_…) and flags, with one precedence: flags, environment, file,
+// defaults. One table of options drives all four, the help and the printed configuration; unknown names and values out of range are
+// errors that name the nearest valid one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "serving/limits.h"
+#include "serving/serve_options.h"
+#include "telemetry/access_log.h"
+#include "telemetry/spans.h"
+
+namespace weir::serving {
+
+struct ServeConfig {
+  ServeOptions serve = {};
+
+  // Who may call. Without a keys file everybody may do everything.
+  std::filesystem::path keys_file = {};
+  KeyLimits default_limits = {};  // of keys that name none, and of each client's address when there are no keys
+  bool metrics_need_key = false;  // /metrics is open to whoever reaches the port otherwise
+
+  log::Level log_level = log::Level::kInfo;
+  telemetry::AccessLogOptions access_log = {};
+  bool metrics = true;
+  telemetry::SpanOptions spans = {};
+  bool check_only = false;  // --check-config
+};
+
+// One option, as a command line needs it.
+struct OptionInfo {
+  std::string_view key;      // in the file: "limits.max_connections"
+  std::string flag;          // "--limits-max-connections", or a shorter one of its own
+  std::string variable;      // "WEIR_SERVE_LIMITS_MAX_CONNECTIONS"
+  std::string_view section;  // the help's heading
+  std::string_view help;
+  std::string values;         // "yes or no", "0 … 65535", "first-come | priority | …", "a duration: 500ms, 30s, 5m"
+  std::string default_value;  // as the file would have it
+  bool is_switch = false;     // --flag alone means yes, --no-flag no
+  bool is_list = false;       // the flag may be given several times; one value may hold several with commas
+};
+// All of them, in the order of the documentation. Options of single models (the file's [[models]]) are in model_options().
+const std::vector<OptionInfo>& serve_option_table();
+const std::vector<OptionInfo>& model_option_table();
+
+struct ConfigInput {
+  std::filesystem::path file = {};                                                 // empty: none
+  std::function<std::optional<std::string>(const std::string&)> environment = {};  // by name; empty: the process's own
+  std::vector<std::pair<std::string, std::string>> flags = {};                     // key or flag without dashes → value; a list's repeat
+  std::vector<std::string> models = {};  // positional: NAME, NAME=SOURCE or SOURCE; added to the file's
+};
+
+// Errors name file and line, variable or flag, and what would be right. Environment variables WEIR_SERVE_… that mean nothing are errors.
+Result<ServeConfig> load_config(const ConfigInput& input);
+// The file's part alone, from its text.
+Status read_config_text(std::string_view toml, std::string_view what, ServeConfig& config);
+// What contradicts itself although each value is right.
+Status check_config(const ServeConfig& config);
+
+// A file that load_config() reads back to the same configuration, with a comment for each option; secrets are left out and named.
+std::string print_config(const ServeConfig& config);
+
+// The nearest of `names` to a misspelt one, or nothing when none is near.
+std::optional<std::string_view> nearest_name(std::string_view name, std::span<const std::string_view> names);
+
+}  // namespace weir::serving
