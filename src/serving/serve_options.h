@@ -78,7 +78,7 @@ struct ServeOptions {
   std::filesystem::path adapter_folder = {};     // adapters that may be loaded by name at run time; empty: none
 };
 
-// The engine's options for one model (config.cc); `draft` is for whoever loads it.
+// The engine's options for one model (config.cc), without `draft` and `on_step`, which are for whoever loads it.
 engine::EngineOptions engine_options(const ServeOptions& options, const ModelSpec& model);
 
 }  // namespace weir::serving
