@@ -23,6 +23,7 @@ from typing import Callable
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SLOWDOWN = {"release": 1, "asan": 3, "tsan": 10, "fuzz": 1}  # how much longer a job may take under a sanitizer
 TIME_LIMIT_S = 420
+CLIENTS_LIMIT_S = 1500  # the installation of the clients is among it
 REPLAY_SECONDS = 3
 JOBS_AT_ONCE = 2
 SKIPPED_EXIT = 77  # a script that cannot run here ends with this status, as in automake
@@ -122,6 +123,11 @@ def count_unittest(outcome: Outcome) -> Counts:
     return with_status(Counts(max(int(ran[1]) - failed - skipped, 0), failed, skipped), outcome)
 
 
+def count_clients(outcome: Outcome) -> Counts:
+    """Unit tests that are skipped as a whole where nothing can be installed."""
+    return Counts(skipped=1) if outcome.status == SKIPPED_EXIT else count_unittest(outcome)
+
+
 def gtest_jobs(build: pathlib.Path, programs: list[str], logs: pathlib.Path, text: str) -> list[Job]:
     jobs = []
     for program in programs:
@@ -161,6 +167,8 @@ def script_jobs(mode: str, build: pathlib.Path) -> list[Job]:
             count = count_unittest if path.name.endswith("_test.py") else count_status
             command = [str(path), "-v"] if count is count_unittest else [str(path)]
             jobs.append(Job(f"scripts/{path.name}", command, count, environment=environment))
+    if mode == "release":
+        jobs.append(Job("clients", [str(ROOT / "tests/clients/run_clients")], count_clients, CLIENTS_LIMIT_S, environment))
     for path in sorted((ROOT / "tools").glob("*_test.py")):
         jobs.append(Job(f"tools/{path.name}", [sys.executable, str(path), "-v"], count_unittest))
     return jobs
@@ -221,7 +229,8 @@ def run_job(job: Job, mode: str, logs: pathlib.Path) -> tuple[Job, Outcome]:
 
 def skip_reasons(output: str) -> list[str]:
     """GoogleTest prints "file:line: Skipped" and the reason on the next line; unittest "skipped 'reason'" with -v."""
-    return re.findall(r": Skipped\n(.+)", output) + re.findall(r"^test_.* \.\.\. skipped ['\"](.+)['\"]$", output, re.M)
+    return re.findall(r": Skipped\n(.+)", output) + re.findall(r"^test_.* \.\.\. skipped ['\"](.+)['\"]$", output, re.M) \
+        + re.findall(r"^skipped: (.+)$", output, re.M)
 
 
 def failure_lines(output: str, most: int = 80) -> list[str]:

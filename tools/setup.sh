@@ -27,13 +27,19 @@ has_rust() {
   ((BASH_REMATCH[1] > 1 || BASH_REMATCH[2] >= 87))
 }
 
+# Node from elsewhere brings npm along, and Debian's npm conflicts with it.
+has_node() { node --version >/dev/null 2>&1 && npm --version >/dev/null 2>&1; }
+
 missing_packages() {
   local installed package
   mapfile -t packages < <(wanted "$@")
   [[ ${#packages[@]} -gt 0 ]] || die "deps/debian.txt has no section named $*"
   installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true)
   for package in "${packages[@]}"; do
-    case $package in cargo-web | rustc-web) has_rust && continue ;; esac
+    case $package in
+      cargo-web | rustc-web) has_rust && continue ;;
+      nodejs | npm) has_node && continue ;;
+    esac
     grep -qx "installed $package" <<<"$installed" || echo "$package"
   done
 }
