@@ -162,11 +162,11 @@ def fuzz_jobs(build: pathlib.Path, programs: list[str], logs: pathlib.Path, seco
 def script_jobs(mode: str, build: pathlib.Path) -> list[Job]:
     environment = {"WEIR": str(build / "weir"), "WEIR_BUILD": mode}
     jobs = []
-    for path in sorted((ROOT / "tests/scripts").glob("*")):
+    for path in sorted([*(ROOT / "tests/scripts").glob("*"), *(ROOT / "tests/server").glob("*_test.py")]):
         if path.suffix in (".sh", ".py") and os.access(path, os.X_OK):
             count = count_unittest if path.name.endswith("_test.py") else count_status
             command = [str(path), "-v"] if count is count_unittest else [str(path)]
-            jobs.append(Job(f"scripts/{path.name}", command, count, environment=environment))
+            jobs.append(Job(f"{path.parent.name}/{path.name}", command, count, environment=environment))
     if mode == "release":
         jobs.append(Job("clients", [str(ROOT / "tests/clients/run_clients")], count_clients, CLIENTS_LIMIT_S, environment))
     for path in sorted((ROOT / "tools").glob("*_test.py")):
@@ -197,7 +197,7 @@ def collect(mode: str, build: pathlib.Path, logs: pathlib.Path, text: str, fuzz_
     if mode == "release":
         rest += script_jobs(mode, build) + cargo_jobs(build)
     elif mode != "fuzz":
-        rest += [job for job in script_jobs(mode, build) if job.name.startswith("scripts/")]
+        rest += [job for job in script_jobs(mode, build) if job.name.startswith(("scripts/", "server/"))]
     return gtest + [job for job in rest if text in job.name]
 
 
