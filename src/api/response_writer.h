@@ -29,8 +29,9 @@ struct AnswerContext {
   std::string system_fingerprint = {};  // model file, kernel table, version: what must be equal for the same seed to give the same text
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer = {};
   struct Prompt {
-    std::vector<TokenId> tokens;
-    std::string text;
+    std::vector<TokenId> tokens = {};
+    std::string text = {};
+    std::int64_t dropped_tokens = 0;  // from its beginning, since the request wants what is too long to be cut
   };
   std::vector<Prompt> prompts = {};  // one for each of GenerationRequest's, or the rendered chat
   std::int32_t choices_per_prompt = 1;
