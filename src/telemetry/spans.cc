@@ -137,7 +137,9 @@ class SpanExporter::Impl {
   }
 
   http::ClientResponse send_once(const std::string& body) {
-    http::ClientRequest request{.method = "POST", .url = options_.endpoint};
+    http::ClientRequest request;
+    request.method = "POST";
+    request.url = options_.endpoint;
     request.headers.add("Content-Type", "application/json");
     for (const auto& [name, value] : options_.headers) request.headers.set(name, value);
     request.body = body;
@@ -185,7 +187,9 @@ Result<std::unique_ptr<SpanExporter>> SpanExporter::start(SpanOptions options) {
   if (options.batch == 0 || options.max_queued < options.batch)
     return fail(ErrorCode::kInvalidArgument, "spans: a queue of {} cannot hold a batch of {}", options.max_queued, options.batch);
   if (options.service_instance.empty()) options.service_instance = random_span_id();
-  WEIR_ASSIGN(auto client, http::Client::make({.user_agent = "weir-otlp"}));
+  http::ClientOptions client_options;
+  client_options.user_agent = "weir-otlp";
+  WEIR_ASSIGN(auto client, http::Client::make(std::move(client_options)));
   return std::unique_ptr<SpanExporter>(new SpanExporter(std::make_unique<Impl>(std::move(options), std::move(client))));
 }
 
