@@ -73,7 +73,8 @@ struct GenerationRequest {
   bool echo = false;     // the prompt before the answer
   bool timings = false;  // the response carries times, cached tokens, energy estimate
   bool return_token_ids = false;
-  bool tokens_as_ids = false;  // logprobs name tokens as "token_id:123"
+  std::int32_t prompt_logprobs_shown = -1;  // as a list of their own; options.prompt_logprobs may be more, for echo
+  bool tokens_as_ids = false;               // logprobs name tokens as "token_id:123"
 
   json::Object echo_fields = {};  // what the dialect's answer repeats (Responses: metadata, instructions, …)
 };

@@ -56,7 +56,10 @@ void write_timings(JsonText& out, const Timings& times) {
   out.close_object();
 }
 
-std::string TokenWriter::bytes(TokenId id) const { return tokenizer_ ? tokenizer_->token_bytes(id, true) : std::string(); }
+std::string TokenWriter::bytes(TokenId id, bool special) const {
+  if (!tokenizer_ || id < 0 || id >= tokenizer_->vocab_size()) return {};
+  return tokenizer_->token_bytes(id, special);
+}
 
 std::string TokenWriter::name(TokenId id) const {
   if (as_ids_ || !tokenizer_ || id < 0 || id >= tokenizer_->vocab_size()) return fmt::format("token_id:{}", id);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chat completions on their way out. In a stream every kind of content is an event of its own: the role, reasoning, content, each part of
 // a call, the finish reason, the usage. Logprobs and ids of tokens that gave no text yet go with the next event of their choice.
+#include <algorithm>
 #include <utility>
 
 #include "api/fields.h"
@@ -34,7 +35,7 @@ class ChatWriter final : public ResponseWriter {
         ids_(request.return_token_ids),
         as_ids_(request.tokens_as_ids),
         top_n_(request.options.sampling.logprobs),
-        prompt_top_n_(request.options.prompt_logprobs) {}
+        prompt_top_n_(request.prompt_logprobs_shown) {}
 
   void begin(const AnswerContext& context, const Sink&) override {
     head_ = answer_head(context, "chatcmpl-", stream_ ? "chat.completion.chunk" : "chat.completion");

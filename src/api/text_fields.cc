@@ -204,8 +204,9 @@ ApiStatus finish_text(Draft& draft) {
   if (limit && options.min_tokens > *limit)
     return refuse(Path(root, "min_tokens"), fmt::format("is {}, above the {} of max_tokens", options.min_tokens, *limit),
                   "conflicting_parameters");
-  if (request.stream && options.prompt_logprobs >= 0 && !request.echo)
+  if (request.stream && options.prompt_logprobs >= 0)
     return refuse(Path(root, "prompt_logprobs"), "cannot be streamed", "conflicting_parameters");
+  request.prompt_logprobs_shown = options.prompt_logprobs;
   return {};
 }
 
