@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "api/api_error.h"
 #include "http/message.h"
@@ -38,6 +40,8 @@ class Access {
   virtual api::ApiResult<void> may_use(const Caller& caller, std::string_view model) const = 0;
   // A request of so many prompt tokens and answers of at most so many. 429 with Retry-After.
   virtual api::ApiResult<std::unique_ptr<Ticket>> admit(const Caller& caller, std::int64_t prompt_tokens, std::int64_t max_tokens) = 0;
+  // x-ratelimit-… as OpenAI's, for the answers to this caller, refusals included.
+  virtual std::vector<std::pair<std::string, std::string>> limit_headers(const Caller& /*caller*/) { return {}; }
 };
 
 // Everybody may do everything; the server then binds to loopback unless it is told to be insecure.

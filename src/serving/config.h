@@ -28,7 +28,7 @@ struct ServeConfig {
 
   // Who may call. Without a keys file everybody may do everything.
   std::filesystem::path keys_file = {};
-  KeyLimits default_limits = {};  // of keys that name none, and of each client's address when there are no keys
+  KeyLimits default_limits = {};  // of keys that name none
   bool metrics_need_key = false;  // /metrics is open to whoever reaches the port otherwise
 
   log::Level log_level = log::Level::kInfo;
@@ -70,8 +70,5 @@ Status check_config(const ServeConfig& config);
 
 // A file that load_config() reads back to the same configuration, with a comment for each option; secrets are left out and named.
 std::string print_config(const ServeConfig& config);
-
-// The nearest of `names` to a misspelt one, or nothing when none is near.
-std::optional<std::string_view> nearest_name(std::string_view name, std::span<const std::string_view> names);
 
 }  // namespace weir::serving
