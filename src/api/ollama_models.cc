@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Ollama tells about models and of vectors, and the rows of its dialect in the table of endpoints.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "api/fields.h"
+#include "api/json_text.h"
+#include "api/ollama_api.h"
+#include "api/ollama_schemas.h"
+#include "api/ollama_time.h"
+
+namespace weir::api {
+
+std::string rfc3339(std::int64_t unix_seconds) {
+  using namespace std::chrono;
+  constexpr std::int64_t kFirst = -62'167'219'200, kLast = 253'402'300'799;
+  const sys_seconds time{seconds(std::clamp(unix_seconds, kFirst, kLast))};
+  const auto day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(time - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                     static_cast<unsigned>(date.day()), clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+}
+
+namespace {
+
+std::string tagged(const std::string& name) { return name.contains(':') ? name : name + ":latest"; }
+
+std::string parameter_size(std::int64_t count) {
+  if (count >= 1'000'000'000) return fmt::format("{:.1f}B", static_cast<double>(count) / 1e9);
+  return fmt::format("{:.2f}M", static_cast<double>(count) / 1e6);
+}
+
+void write_details(JsonText& out, const OllamaModel& model) {
+  out.open_object().member("parent_model", "").member("format", model.format).member("family", model.family);
+  out.key("families").open_array().text(model.family).close_array();
+  out.member("parameter_size", parameter_size(model.parameters)).member("quantization_level", model.quantization).close_object();
+}
+
+// Opens the object and leaves it open.
+void write_head(JsonText& out, const OllamaModel& model, std::int64_t bytes) {
+  const std::string name = tagged(model.name);
+  out.open_object().member("name", name).member("model", name).member("size", bytes).member("digest", model.digest);
+  out.key("details");
+  write_details(out, model);
+}
+
+void write_numbers(JsonText& out, std::span<const float> vector) {
+  out.open_array();
+  for (const float value : vector) out.number(value);
+  out.close_array();
+}
+
+}  // namespace
+
+std::string ollama_tags_document(std::span<const OllamaModel> models) {
+  JsonText out;
+  out.open_object().key("models").open_array();
+  for (const OllamaModel& model : models) {
+    write_head(out, model, model.bytes);
+    out.member("modified_at", rfc3339(model.modified)).close_object();
+  }
+  return out.close_array().close_object().take();
+}
+
+std::string ollama_ps_document(std::span<const OllamaModel> loaded) {
+  JsonText out;
+  out.open_object().key("models").open_array();
+  for (const OllamaModel& model : loaded) {
+    write_head(out, model, model.bytes_in_memory);
+    out.member("expires_at", rfc3339(model.expires.value_or(std::numeric_limits<std::int64_t>::max())));
+    out.member("size_vram", 0).member("context_length", model.context_length).close_object();
+  }
+  return out.close_array().close_object().take();
+}
+
+std::string ollama_show_document(const OllamaModel& model) {
+  JsonText out;
+  out.open_object().member("license", model.licence).member("modelfile", "").member("parameters", "");
+  out.member("template", model.chat_template).key("details");
+  write_details(out, model);
+  out.key("model_info").open_object().member("general.architecture", model.family);
+  out.member("general.parameter_count", model.parameters);
+  out.member(model.family + ".context_length", model.context_length);
+  out.member(model.family + ".embedding_length", model.embedding_length).close_object();
+  out.key("capabilities").open_array();
+  for (const std::string& capability : model.capabilities) out.text(capability);
+  return out.close_array().member("modified_at", rfc3339(model.modified)).close_object().take();
+}
+
+std::string ollama_version_document(std::string_view version) {
+  return JsonText().open_object().member("version", version).close_object().take();
+}
+
+std::string ollama_embed_document(const OllamaEmbedRequest& request, std::span<const std::vector<float>> vectors,
+                                  std::int64_t prompt_tokens, Duration total) {
+  JsonText out;
+  out.open_object();
+  if (request.one) {
+    out.key("embedding");
+    write_numbers(out, vectors.empty() ? std::span<const float>() : std::span<const float>(vectors.front()));
+    return out.close_object().take();
+  }
+  out.member("model", request.model_as_given).key("embeddings").open_array();
+  for (const std::vector<float>& vector : vectors) write_numbers(out, vector);
+  out.close_array().member("total_duration", static_cast<std::int64_t>(total.count())).member("load_duration", 0);
+  return out.member("prompt_eval_count", prompt_tokens).close_object().take();
+}
+
+// ---- the table
+
+namespace {
+
+json::Object error_schema() {
+  return schema(R"({"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}})").as_object();
+}
+
+constexpr const char* kStatistics = R"("model": {"type": "string"}, "created_at": {"type": "string"}, "done": {"type": "boolean"},
+  "done_reason": {"type": "string"}, "total_duration": {"type": "integer"}, "load_duration": {"type": "integer"},
+  "prompt_eval_count": {"type": "integer"}, "prompt_eval_duration": {"type": "integer"}, "eval_count": {"type": "integer"},
+  "eval_duration": {"type": "integer"}, "thinking": {"type": "string"}, "logprobs": {"type": "array"})";
+
+json::Object chat_answer_schema() {
+  return schema(std::string(R"({"type": "object", "required": ["model", "created_at", "message", "done"], "properties": {
+    "message": {"type": "object", "required": ["role", "content"], "properties": {"role": {"enum": ["assistant"]},
+      "content": {"type": "string"}, "thinking": {"type": "string"}, "tool_calls": {"type": "array"}}}, )") +
+                kStatistics + "}}")
+      .as_object();
+}
+
+json::Object generate_answer_schema() {
+  return schema(std::string(R"({"type": "object", "required": ["model", "created_at", "response", "done"], "properties": {
+    "response": {"type": "string"}, )") +
+                kStatistics + "}}")
+      .as_object();
+}
+
+json::Object models_schema() {
+  return schema(R"({"type": "object", "required": ["models"], "properties": {"models": {"type": "array", "items": {"type": "object",
+    "required": ["name", "model", "size", "digest", "details"], "properties": {"name": {"type": "string"}, "model": {"type": "string"},
+    "size": {"type": "integer"}, "digest": {"type": "string"}, "details": {"type": "object"}}}}}})")
+      .as_object();
+}
+
+json::Object show_schema() {
+  return schema(R"({"type": "object", "required": ["details", "model_info", "capabilities"], "properties": {
+    "details": {"type": "object"}, "model_info": {"type": "object"}, "capabilities": {"type": "array", "items": {"type": "string"}},
+    "template": {"type": "string"}, "license": {"type": "string"}}})")
+      .as_object();
+}
+
+json::Object version_schema() {
+  return schema(R"({"type": "object", "required": ["version"], "properties": {"version": {"type": "string"}}})").as_object();
+}
+
+json::Object embed_schema() {
+  return schema(R"({"type": "object", "required": ["model", "embeddings"], "properties": {"model": {"type": "string"},
+    "embeddings": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+    "prompt_eval_count": {"type": "integer"}}})")
+      .as_object();
+}
+
+json::Object embedding_schema() {
+  return schema(R"({"type": "object", "required": ["embedding"], "properties": {
+    "embedding": {"type": "array", "items": {"type": "number"}}}})")
+      .as_object();
+}
+
+constexpr NamedSchema kError{"OllamaError", error_schema};
+constexpr const char* kLines = "application/x-ndjson";
+constexpr int kNotFound[] = {404};
+
+}  // namespace
+
+std::span<const Endpoint> ollama_endpoints() {
+  static const Endpoint rows[] = {
+      {.method = "POST",
+       .path = "/api/chat",
+       .operation = "ollamaChat",
+       .handler = "ollama_chat",
+       .tag = "Ollama",
+       .summary = "Ollama's chat; a stream of JSON lines unless \"stream\" is false",
+       .uses_model = true,
+       .request = {"OllamaChatRequest", ollama_chat_request_schema},
+       .response = {"OllamaChatAnswer", chat_answer_schema},
+       .stream_media = kLines,
+       .error = kError},
+      {.method = "POST",
+       .path = "/api/generate",
+       .operation = "ollamaGenerate",
+       .handler = "ollama_generate",
+       .tag = "Ollama",
+       .summary = "Ollama's answer to one prompt; a stream of JSON lines unless \"stream\" is false",
+       .uses_model = true,
+       .request = {"OllamaGenerateRequest", ollama_generate_request_schema},
+       .response = {"OllamaGenerateAnswer", generate_answer_schema},
+       .stream_media = kLines,
+       .error = kError},
+      {.method = "POST",
+       .path = "/api/embed",
+       .operation = "ollamaEmbed",
+       .handler = "ollama_embed",
+       .tag = "Ollama",
+       .summary = "Vectors of texts",
+       .uses_model = true,
+       .request = {"OllamaEmbedRequest", ollama_embed_request_schema},
+       .response = {"OllamaEmbeddings", embed_schema},
+       .error = kError},
+      {.method = "POST",
+       .path = "/api/embeddings",
+       .operation = "ollamaEmbeddings",
+       .handler = "ollama_embeddings",
+       .tag = "Ollama",
+       .summary = "The vector of one text; older than /api/embed",
+       .uses_model = true,
+       .request = {"OllamaEmbeddingsRequest", ollama_embeddings_request_schema},
+       .response = {"OllamaEmbedding", embedding_schema},
+       .error = kError},
+      {.method = "GET",
+       .path = "/api/tags",
+       .operation = "ollamaTags",
+       .handler = "ollama_tags",
+       .tag = "Ollama",
+       .summary = "The models that are here",
+       .response = {"OllamaModels", models_schema},
+       .error = kError},
+      {.method = "POST",
+       .path = "/api/show",
+       .operation = "ollamaShow",
+       .handler = "ollama_show",
+       .tag = "Ollama",
+       .summary = "What is known of a model",
+       .request = {"OllamaShowRequest", ollama_show_request_schema},
+       .response = {"OllamaModel", show_schema},
+       .error = kError,
+       .more_errors = kNotFound},
+      {.method = "GET",
+       .path = "/api/ps",
+       .operation = "ollamaPs",
+       .handler = "ollama_ps",
+       .tag = "Ollama",
+       .summary = "The models in memory",
+       .response = {"OllamaModels", models_schema},
+       .error = kError},
+      {.method = "GET",
+       .path = "/api/version",
+       .operation = "ollamaVersion",
+       .handler = "ollama_version",
+       .tag = "Ollama",
+       .summary = "The server's version",
+       .access = Access::kOpen,
+       .response = {"OllamaVersion", version_schema},
+       .error = kError},
+  };
+  return rows;
+}
+
+}  // namespace weir::api
