@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/api_error.h"
+#include "api/embeddings.h"
 #include "api/endpoints.h"
 #include "api/generation_request.h"
 #include "api/response_writer.h"
@@ -39,16 +40,13 @@ std::string ollama_load_document(const OllamaRequest& request, std::int64_t unix
 std::string ollama_error_document(const ApiError& error);
 
 struct OllamaEmbedRequest {
-  std::string model = {}, model_as_given = {};
-  std::vector<std::string> inputs = {};
-  bool truncate = false;  // a text that is too long is cut; else it is an error
-  std::optional<std::int64_t> dimensions = {};
+  EmbeddingRequest embedding = {};
+  std::string model_as_given = {};
   bool one = false;  // of /api/embeddings: one text, one vector
 };
 ApiResult<OllamaEmbedRequest> parse_ollama_embed(std::string_view body);
 ApiResult<OllamaEmbedRequest> parse_ollama_embeddings(std::string_view body);
-std::string ollama_embed_document(const OllamaEmbedRequest& request, std::span<const std::vector<float>> vectors,
-                                  std::int64_t prompt_tokens, Duration total);
+std::string ollama_embed_document(const OllamaEmbedRequest& request, const EmbeddingAnswer& answer, Duration total);
 
 // A model as Ollama's clients list it.
 struct OllamaModel {

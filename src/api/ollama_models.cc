@@ -94,19 +94,18 @@ std::string ollama_version_document(std::string_view version) {
   return JsonText().open_object().member("version", version).close_object().take();
 }
 
-std::string ollama_embed_document(const OllamaEmbedRequest& request, std::span<const std::vector<float>> vectors,
-                                  std::int64_t prompt_tokens, Duration total) {
+std::string ollama_embed_document(const OllamaEmbedRequest& request, const EmbeddingAnswer& answer, Duration total) {
   JsonText out;
   out.open_object();
   if (request.one) {
     out.key("embedding");
-    write_numbers(out, vectors.empty() ? std::span<const float>() : std::span<const float>(vectors.front()));
+    write_numbers(out, answer.vectors.empty() ? std::span<const float>() : std::span<const float>(answer.vectors.front()));
     return out.close_object().take();
   }
   out.member("model", request.model_as_given).key("embeddings").open_array();
-  for (const std::vector<float>& vector : vectors) write_numbers(out, vector);
+  for (const std::vector<float>& vector : answer.vectors) write_numbers(out, vector);
   out.close_array().member("total_duration", static_cast<std::int64_t>(total.count())).member("load_duration", 0);
-  return out.member("prompt_eval_count", prompt_tokens).close_object().take();
+  return out.member("prompt_eval_count", answer.tokens).close_object().take();
 }
 
 // ---- the table

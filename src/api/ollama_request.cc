@@ -252,7 +252,7 @@ struct EmbedDraft {
 };
 
 void set_model(OllamaEmbedRequest& request, std::string given) {
-  request.model = ollama_model_name(given);
+  request.embedding.model = ollama_model_name(given);
   request.model_as_given = std::move(given);
 }
 
@@ -275,13 +275,15 @@ void add_embed_fields(Fields<EmbedDraft>& f) {
 }
 
 ApiStatus read_inputs(const Value& value, const Path& path, EmbedDraft& draft) {
+  std::vector<PromptInput>& inputs = draft.out.embedding.inputs;
   if (value.is_string()) {
-    draft.out.inputs.emplace_back(value.get_string());
+    inputs.emplace_back(std::string(value.get_string()));
     return {};
   }
   if (!value.is_array()) return wrong_type(path, "a text or a list of texts", value);
-  WEIR_ASSIGN(draft.out.inputs, read_texts(value, path, static_cast<std::size_t>(kMaxPrompts)));
-  if (draft.out.inputs.empty()) return refuse(path, "is an empty list", "empty");
+  WEIR_ASSIGN(std::vector<std::string> texts, read_texts(value, path, static_cast<std::size_t>(kMaxPrompts)));
+  if (texts.empty()) return refuse(path, "is an empty list", "empty");
+  for (std::string& text : texts) inputs.emplace_back(std::move(text));
   return {};
 }
 
@@ -294,9 +296,9 @@ const Fields<EmbedDraft>& embed_fields() {
             read_inputs)
         .required();
     f.boolean("truncate", [](EmbedDraft& d, bool v) {
-       d.out.truncate = v;
+       d.out.embedding.cut = v;
      }).note("true: texts that are too long lose their end; else they are an error.");
-    f.integer("dimensions", {1, 1 << 20}, [](EmbedDraft& d, std::int64_t v) { d.out.dimensions = v; });
+    f.integer("dimensions", {1, 1 << 20}, [](EmbedDraft& d, std::int64_t v) { d.out.embedding.dimensions = v; });
     return f;
   }();
   return fields;
@@ -306,7 +308,7 @@ const Fields<EmbedDraft>& embeddings_fields() {
   static const Fields<EmbedDraft> fields = [] {
     Fields<EmbedDraft> f;
     add_embed_fields(f);
-    f.text("prompt", [](EmbedDraft& d, std::string v) { d.out.inputs.push_back(std::move(v)); }).required();
+    f.text("prompt", [](EmbedDraft& d, std::string v) { d.out.embedding.inputs.emplace_back(std::move(v)); }).required();
     return f;
   }();
   return fields;
@@ -331,6 +333,7 @@ const Fields<ShowDraft>& show_fields() {
 
 ApiResult<OllamaEmbedRequest> parse_ollama_embed(std::string_view body) {
   EmbedDraft draft;
+  draft.out.embedding.normalize = true;  // as Ollama documents it
   WEIR_TRY(read_body(body, embed_fields(), draft));
   return std::move(draft.out);
 }
