@@ -6,9 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,7 +33,6 @@ struct ServeConfig {
   telemetry::AccessLogOptions access_log = {};
   bool metrics = true;
   telemetry::SpanOptions spans = {};
-  bool check_only = false;  // --check-config
 };
 
 // One option, as a command line needs it.
@@ -55,20 +52,24 @@ const std::vector<OptionInfo>& serve_option_table();
 const std::vector<OptionInfo>& model_option_table();
 
 struct ConfigInput {
-  std::filesystem::path file = {};                                                 // empty: none
-  std::function<std::optional<std::string>(const std::string&)> environment = {};  // by name; empty: the process's own
-  std::vector<std::pair<std::string, std::string>> flags = {};                     // key or flag without dashes → value; a list's repeat
-  std::vector<std::string> models = {};  // positional: NAME, NAME=SOURCE or SOURCE; added to the file's
+  std::filesystem::path file = {};  // empty: WEIR_SERVE_CONFIG, if that is set
+  // Flag (without dashes) or key → value, in their order. A list's repeats add up; they replace the file's list.
+  std::vector<std::pair<std::string, std::string>> flags = {};
+  std::vector<std::string> models = {};  // NAME, NAME=SOURCE or SOURCE, besides the file's; empty: WEIR_SERVE_MODELS, separated by commas
+  std::optional<std::vector<std::pair<std::string, std::string>>> environment = {};  // absent: the process's own
 };
 
-// Errors name file and line, variable or flag, and what would be right. Environment variables WEIR_SERVE_… that mean nothing are errors.
+// Errors name file and line, variable or flag, and what would be right. Variables WEIR_SERVE_… that mean nothing are errors; empty ones
+// count as not set.
 Result<ServeConfig> load_config(const ConfigInput& input);
 // The file's part alone, from its text.
 Status read_config_text(std::string_view toml, std::string_view what, ServeConfig& config);
 // What contradicts itself although each value is right.
 Status check_config(const ServeConfig& config);
+// "NAME", "NAME=SOURCE", or a path, whose file name becomes the name.
+Result<ModelSpec> parse_model_argument(std::string_view text);
 
-// A file that load_config() reads back to the same configuration, with a comment for each option; secrets are left out and named.
+// A file that load_config() reads back to the same configuration, with a comment for each option; secrets are left out, and it says so.
 std::string print_config(const ServeConfig& config);
 
 }  // namespace weir::serving
