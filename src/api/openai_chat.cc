@@ -153,5 +153,6 @@ ApiResult<GenerationRequest> parse_chat_prompt(const json::Object& object) {
 }
 
 json::Object chat_request_schema() { return chat_fields().schema(); }
+json::Object chat_prompt_schema() { return prompt_fields().schema(); }
 
 }  // namespace weir::api

@@ -20,5 +20,6 @@ json::Object chat_response_schema();
 
 // The fields of a request that make its prompt (messages, tools, …), for /tokenize and other users of the template.
 ApiResult<GenerationRequest> parse_chat_prompt(const json::Object& object);
+json::Object chat_prompt_schema();
 
 }  // namespace weir::api
