@@ -53,7 +53,8 @@ CacheBudget budget_of(const model::Traits& traits, const EngineOptions& options,
 Status check_options(const LoadedModel& loaded, const EngineOptions& o) {
   if (loaded.model->traits().encoder)
     return fail(ErrorCode::kUnsupported, "{} is an encoder: it has embeddings and scores, and generates no text", loaded.path.string());
-  if (o.context < 0 || o.cache_tokens < 0 || o.max_running < 1 || o.max_running > 4096 || o.max_waiting < 1)
+  if (o.context < 0 || o.cache_tokens < 0 || o.max_running < 1 || o.max_running > 4096 || o.max_waiting < 1 ||
+      o.max_wait < Duration::zero())
     return fail(ErrorCode::kInvalidArgument, "a context of {}, a cache of {} tokens, {} running and {} waiting requests", o.context,
                 o.cache_tokens, o.max_running, o.max_waiting);
   if (o.stall_limit < Duration::zero()) return fail(ErrorCode::kInvalidArgument, "a negative limit of stalls");
@@ -126,7 +127,8 @@ Status Engine::build() {
   const scheduler::SchedulerOptions plan{
       .token_budget = std::max(options_.token_budget, options_.max_running + p.cache->options().block_tokens),
       .max_running = options_.max_running,
-      .max_waiting = options_.max_waiting};
+      .max_waiting = options_.max_waiting,
+      .wait = {.target = options_.max_wait}};
   WEIR_TRY(scheduler::Scheduler::check(plan, *p.cache));
   WEIR_ASSIGN(auto policy, make_policy(options_.policy));
   p.scheduler = std::make_unique<scheduler::Scheduler>(plan, *p.cache, std::move(policy), clock_);

@@ -16,7 +16,8 @@ namespace weir::scheduler {
 class Policy {
  public:
   virtual ~Policy() = default;
-  virtual std::int64_t rank(const Request& request, TimePoint now) = 0;  // ties: the earlier request
+  virtual std::int64_t rank(const Request& request, TimePoint now) const = 0;  // ties: the earlier request
+  virtual void accepted(const Request& /*request*/, std::int64_t /*rank*/) {}
   virtual void started(std::int64_t /*rank*/) {}
   // A waiting request takes the place of a running one of higher rank instead of waiting for its end.
   virtual bool preempts() const { return false; }

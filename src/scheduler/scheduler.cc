@@ -16,7 +16,8 @@ struct Scheduler::Sequence {
   std::vector<TokenId> tokens;  // known ones, then guesses
   std::int64_t prompt = 0, known = 0, most = 0;
   kvcache::SequenceCache cache;
-  std::int32_t row = -1;  // in the plan
+  std::int32_t row = -1;                    // in the plan
+  std::optional<TimePoint> arrived, began;  // arrived: until it begins for the first time; forks have neither
   bool running = false;
 
   std::int64_t backlog() const { return known - cache.computed(); }
@@ -37,7 +38,12 @@ Status Scheduler::check(const SchedulerOptions& o, const kvcache::Cache& cache) 
 }
 
 Scheduler::Scheduler(const SchedulerOptions& options, kvcache::Cache& cache, std::unique_ptr<Policy> policy, const Clock& clock)
-    : options_(options), cache_(cache), policy_(std::move(policy)), clock_(clock), block_tokens_(cache.options().block_tokens) {
+    : options_(options),
+      cache_(cache),
+      policy_(std::move(policy)),
+      clock_(clock),
+      block_tokens_(cache.options().block_tokens),
+      queue_(options.wait) {
   const Status status = check(options, cache);
   WEIR_CHECK(status.has_value(), "{}", status.error().message);
 }
@@ -52,18 +58,32 @@ Result<SeqId> Scheduler::submit(Request request) {
   const std::int64_t most = prompt + request.max_tokens;
   if (most > std::numeric_limits<std::int32_t>::max() / 2) return fail(ErrorCode::kInvalidArgument, "{} tokens are too many", most);
   WEIR_TRY(cache_.check_fits(most));
-  const bool long_queue = !waiting_.empty() && stats_.waiting_tokens + prompt > options_.max_waiting_tokens;
-  if (long_queue || stats_.waiting >= options_.max_waiting)
-    return fail(ErrorCode::kExhausted, "the queue is full: {} requests with {} tokens wait, the estimated wait is {}", stats_.waiting,
-                stats_.waiting_tokens, format_duration(to_seconds(estimated_wait())));
+  const std::int64_t rank = policy_->rank(request, clock_.now());
+  WEIR_TRY(check_queue(prompt, rank));
+  policy_->accepted(request, rank);
   --stats_.refused;
   ++stats_.submitted;
-  const std::int64_t rank = policy_->rank(request, clock_.now());
   Sequence& s = make(std::move(request), rank, {}, prompt);
+  s.arrived = clock_.now();
   s.tokens = std::move(s.request.prompt);
   if (s.request.start_by) start_by_.emplace(*s.request.start_by, s.order.id);
   enqueue(s);
   return s.order.id;
+}
+
+Status Scheduler::check_queue(std::int64_t prompt, std::int64_t rank) {
+  if (waiting_.empty()) return {};
+  if (stats_.waiting_tokens + prompt > options_.max_waiting_tokens || stats_.waiting >= options_.max_waiting)
+    return fail(ErrorCode::kExhausted, "the queue is full: {} requests with {} tokens wait, the estimated wait is {}", stats_.waiting,
+                stats_.waiting_tokens, format_duration(to_seconds(estimated_wait())));
+  const TimePoint now = clock_.now();
+  const Sequence& first = *waiting_.begin()->second;
+  if (!queue_.stands(first.arrived ? now - *first.arrived : Duration::zero(), now)) return {};
+  const auto place = waiting_.upper_bound(Order{rank, next_, next_});
+  const std::int64_t ahead = std::distance(waiting_.begin(), place);
+  if (queue_.wait(ahead) <= queue_.target()) return {};
+  return fail(ErrorCode::kExhausted, "too many requests: {} wait before this one, which would take about {}, and more than {} is too long",
+              ahead, format_duration(to_seconds(queue_.wait(ahead))), format_duration(to_seconds(queue_.target())));
 }
 
 Scheduler::Sequence& Scheduler::make(Request request, std::int64_t rank, SeqId arrival, std::int64_t prompt) {
@@ -89,9 +109,18 @@ void Scheduler::enqueue(Sequence& s) {
 
 void Scheduler::dequeue(Sequence& s) {
   waiting_.erase(s.order);
+  if (waiting_.empty()) queue_.emptied();
   stats_.waiting = static_cast<std::int64_t>(waiting_.size());
   stats_.waiting_tokens -= s.known;
   if (s.request.start_by) start_by_.erase({*s.request.start_by, s.order.id});
+}
+
+// For the first time, not when it goes on after a preemption. Before dequeue().
+void Scheduler::begin(Sequence& s) {
+  if (!s.arrived) return;
+  s.began = clock_.now();
+  queue_.began(*s.began - *s.arrived, *s.began);
+  s.arrived.reset();
 }
 
 void Scheduler::run(Sequence& s) {
@@ -182,6 +211,7 @@ void Scheduler::admit() {
     if (!overtakes && backlog >= options_.token_budget) return;
     again = !full && open(head, promises);
     if (again) {
+      begin(head);
       dequeue(head);
       head.request.start_by.reset();
       policy_->started(head.order.rank);
@@ -289,6 +319,7 @@ void Scheduler::settle(Sequence& s, const Row& row, const RowResult& result) {
   if (!result.finished) return;
   ++stats_.finished;
   times_.record_answer(s.known - s.prompt);
+  if (s.began) queue_.ended(clock_.now() - *s.began);
   this->end(s);
 }
 

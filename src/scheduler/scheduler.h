@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "scheduler/policy.h"
+#include "scheduler/standing_queue.h"
 #include "scheduler/step_plan.h"
 #include "scheduler/step_times.h"
 
@@ -25,6 +26,7 @@ struct SchedulerOptions {
   std::int32_t max_running = 64;
   std::int32_t max_waiting = 1024;
   std::int64_t max_waiting_tokens = 4 << 20;  // prompts in the queue together
+  WaitLimits wait = {};                       // by default the queue is bounded by its length alone
   std::int32_t logit_rows = 128;              // of a prompt's chunk whose positions all want logits: each is as wide as the vocabulary
 };
 
@@ -39,7 +41,8 @@ class Scheduler {
   Scheduler(const SchedulerOptions& options, kvcache::Cache& cache, std::unique_ptr<Policy> policy, const Clock& clock);
   ~Scheduler();
 
-  // kInvalidArgument for what can never run here, with the reason; kExhausted when the queue is full, with the estimated wait.
+  // kInvalidArgument for what can never run here, with the reason; kExhausted when the queue is full or would only grow (WaitLimits), with
+  // the estimated wait.
   Result<SeqId> submit(Request request);
   // At any stage; what it held is available at once. False when it has ended before.
   bool cancel(SeqId sequence);
@@ -83,6 +86,8 @@ class Scheduler {
   void end(Sequence& s);
   void expire();
   void admit();
+  Status check_queue(std::int64_t prompt, std::int64_t rank);
+  void begin(Sequence& s);
   bool open(Sequence& s, const kvcache::Cache::Promises& promises);
   void plan_streams(std::int64_t spare);
   void plan_chunks();
@@ -102,6 +107,7 @@ class Scheduler {
   StepPlan plan_;
   bool in_flight_ = false;
   StepTimes times_;
+  StandingQueue queue_;
   SchedulerStats stats_;
   SeqId next_{0}, blocked_;  // blocked_: did not fit when so much was left
   std::int64_t blocked_slack_ = 0;

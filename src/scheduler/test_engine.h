@@ -55,13 +55,18 @@ class TestEngine {
   TestEngine(const kvcache::CacheOptions& cache_options, const SchedulerOptions& options, std::unique_ptr<Policy> policy = first_come())
       : cache(cache_options), scheduler(options, cache, std::move(policy), clock), memory_(cache_options) {}
 
-  SeqId submit(Request request) {
+  Result<SeqId> try_submit(Request request) {
     const std::size_t prompt = request.prompt.size(), most = prompt + static_cast<std::size_t>(request.max_tokens);
     std::vector<TokenId> expected =
         alone(request.prompt, prompt, static_cast<std::size_t>(request.max_tokens), cache.options().phases_differ);
-    const auto id = scheduler.submit(std::move(request));
+    auto id = scheduler.submit(std::move(request));
+    if (id) live[*id] = {prompt, most, std::move(expected)};
+    return id;
+  }
+
+  SeqId submit(Request request) {
+    const auto id = try_submit(std::move(request));
     EXPECT_TRUE(id.has_value()) << id.error().message;
-    live[*id] = {prompt, most, std::move(expected)};
     return *id;
   }
 
