@@ -15,6 +15,7 @@ engine::EngineOptions engine_options(const ServeOptions& options, const ModelSpe
   engine.kv_type = common.kv_type;
   engine.max_running = common.max_running;
   engine.max_waiting = common.max_waiting;
+  engine.max_wait = common.max_wait;
   engine.token_budget = common.token_budget;
   engine.policy = common.policy;
   engine.prefix_cache = common.prefix_cache;

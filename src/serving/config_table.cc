@@ -119,6 +119,11 @@ void add_engine(ServeRows& t) {
       "kv-type";
   t.count("engine.max_running", 1, 1e6, "Sequences computed at a time.", WEIR_AT(serve.engine.max_running)).flag = "max-running";
   t.count("engine.max_waiting", 0, 1e6, "Sequences in the queue; beyond, 429.", WEIR_AT(serve.engine.max_waiting)).flag = "max-waiting";
+  t.duration("engine.max_wait", 0, 24 * 3600,
+             "Where requests have waited longer than this for two seconds, those that would wait so long are refused with 429; a burst may "
+             "wait. 0s: a quarter of what requests take to run, 250 ms to 30 s.",
+             WEIR_AT(serve.engine.max_wait))
+      .flag = "max-wait";
   t.count("engine.token_budget", 1, 1 << 20, "Positions in one step.", WEIR_AT(serve.engine.token_budget)).flag = "token-budget";
   auto& policy = t.text("engine.policy", "Who goes first.", WEIR_AT(serve.engine.policy));
   policy.rule.choices = policies();

@@ -55,7 +55,7 @@ struct ServeOptions {
 
   // How models run.
   kernels::CpuOptions cpu = {};
-  engine::EngineOptions engine = {};                   // of each model
+  engine::EngineOptions engine = {.max_wait = {}};     // of each model; a lasting overload is refused
   std::uint64_t memory_budget = 0;                     // bytes of all models together; 0 = what the machine has
   Duration idle_unload = {};                           // without a request; zero: never
   Duration load_patience = std::chrono::seconds(120);  // a request waits so long for its model, then 503
