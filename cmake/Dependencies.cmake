@@ -41,11 +41,11 @@ set(native_text_out ${WEIR_NATIVE_TEXT_OUT})
 set(native_text_library ${native_text_out}/release/libweir_text.a)
 set(native_text_cargo ${CARGO})
 if(WEIR_SANITIZE STREQUAL "thread")
-  # The thread sanitizer must see the locks and atomics of the Rust code too, else every hand-over there looks like a race. The flag is
-  # not a stable one, hence the bootstrap variable; it needs rustc 1.90 or newer.
+  # The thread sanitizer must see the locks of the Rust code too, those of its standard library included, else every hand-over there looks
+  # like a race. These flags are not stable ones, hence the bootstrap variable; `rustup component add rust-src` brings the library's source.
   set(native_text_library ${native_text_out}/x86_64-unknown-linux-gnu/release/libweir_text.a)
   set(native_text_cargo ${CMAKE_COMMAND} -E env RUSTC_BOOTSTRAP=1
-    "RUSTFLAGS=-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" CARGO_BUILD_TARGET=x86_64-unknown-linux-gnu ${CARGO})
+    RUSTFLAGS=-Zsanitizer=thread CARGO_BUILD_TARGET=x86_64-unknown-linux-gnu CARGO_UNSTABLE_BUILD_STD=std,panic_unwind ${CARGO})
 endif()
 file(GLOB_RECURSE native_text_sources CONFIGURE_DEPENDS ${native_text_dir}/src/*.rs)
 add_custom_command(
