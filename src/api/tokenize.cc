@@ -129,7 +129,8 @@ std::string write_render(const RenderAnswer& answer) {
 json::Object tokenize_request_schema() {
   json::Object chat = chat_prompt_schema();
   json::Object& properties = chat["properties"].as_object();
-  for (const auto& member : common_fields().schema()["properties"].as_object()) properties[member.key()] = member.value();
+  const json::Object common = common_fields().schema();
+  for (const auto& member : common.at("properties").as_object()) properties[member.key()] = member.value();
   properties["user"] = json::Object{{"description", "Accepted and ignored: it does not change the answer."}};
   properties["prompt"] = json::Object{{"type", "null"}};
   json::Object text = text_fields().schema();
