@@ -63,6 +63,7 @@ int run(int argc, char** argv) {
 
   int exit_status = 0;
   weir::cli::add_run(app, exit_status);
+  weir::cli::add_serve(app, exit_status);
   weir::cli::add_pull(app, exit_status);
   weir::cli::add_list(app, exit_status);
   weir::cli::add_show(app, exit_status);

@@ -16,6 +16,7 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
 
 void add_run(CLI::App& app, int& exit_status);
+void add_serve(CLI::App& app, int& exit_status);
 void add_tokenize(CLI::App& app, int& exit_status);
 void add_eval(CLI::App& app, int& exit_status);
 void add_pull(CLI::App& app, int& exit_status);
