@@ -139,7 +139,6 @@ const Fields<Message>& message_fields() {
     f.text("reasoning", [](Message& m, std::string v) { m.reasoning = std::move(v); });
     f.text("refusal", [](Message& m, std::string v) {
       if (m.content.empty()) m.content = std::move(v);
-      m.has_content = true;
     });
     f.only("function_call", nullptr, "is no longer supported: use 'tool_calls'");
     f.only("audio", nullptr, "is not supported: this server's models read text only");
@@ -216,6 +215,26 @@ ApiResult<json::Array> read_messages(const Value& value, const Path& path) {
   return std::move(*normalized);
 }
 
-Value messages_schema() { return json::Object{{"type", "array"}, {"minItems", 1}, {"items", message_fields().schema()}}; }
+// What check() asks of each role.
+Value messages_schema() {
+  const auto of_role = [](std::string_view roles, std::initializer_list<std::string_view> needed) {
+    json::Object result = message_fields().schema();
+    json::Object& properties = result["properties"].as_object();
+    properties["role"] = schema(roles);
+    json::Array& required = result["required"].as_array();
+    for (const std::string_view name : needed) required.emplace_back(name);
+    return result;
+  };
+  json::Object said = of_role(R"({"enum": ["system", "developer", "user"]})", {"content"});
+  json::Object called = of_role(R"({"enum": ["tool"]})", {"content", "tool_call_id"});
+  called["properties"].as_object()["tool_call_id"] = schema(R"({"type": "string", "minLength": 1})");
+  for (json::Object* one : {&said, &called}) {
+    json::Object& properties = (*one)["properties"].as_object();
+    properties["content"] = content_schema();
+    properties["tool_calls"] = schema(R"({"type": ["array", "null"], "maxItems": 0})");
+  }
+  const json::Object answered = of_role(R"({"enum": ["assistant"]})", {});
+  return json::Object{{"type", "array"}, {"minItems", 1}, {"items", {{"anyOf", json::Array{said, answered, called}}}}};
+}
 
 }  // namespace weir::api

@@ -27,6 +27,9 @@ const Fields<TokenizeRequest>& text_fields() {
   static const Fields<TokenizeRequest> fields = [] {
     Fields<TokenizeRequest> f = common_fields();
     f.text("prompt", [](TokenizeRequest& r, std::string v) { r.text = std::move(v); }).required();
+    f.value("messages", json::Object{{"type", "null"}}, [](const Value&, const Path& path, TokenizeRequest&) -> ApiStatus {
+      return refuse(path, "cannot be given beside 'prompt'", "conflicting_parameters");
+    });
     f.ignore({"user"});
     return f;
   }();
@@ -41,7 +44,7 @@ ApiResult<TokenizeRequest> read_chat(const json::Object& object) {
   request.add_special = false;
   json::Object common, prompt;
   for (const auto& [key, value] : object) {
-    if (key == "user") continue;
+    if (key == "user" || key == "prompt") continue;  // a prompt can only be null here
     (is_common(key) ? common : prompt)[key] = value;
   }
   WEIR_TRY(common_fields().read(common, Path(), request));
@@ -133,9 +136,7 @@ json::Object tokenize_request_schema() {
   for (const auto& member : common.at("properties").as_object()) properties[member.key()] = member.value();
   properties["user"] = json::Object{{"description", "Accepted and ignored: it does not change the answer."}};
   properties["prompt"] = json::Object{{"type", "null"}};
-  json::Object text = text_fields().schema();
-  text["properties"].as_object()["messages"] = json::Object{{"type", "null"}};
-  return {{"anyOf", {std::move(text), std::move(chat)}}};
+  return {{"anyOf", {text_fields().schema(), std::move(chat)}}};
 }
 
 json::Object tokenize_response_schema() {
