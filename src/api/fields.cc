@@ -74,7 +74,7 @@ json::Value or_null(json::Value value) {
     values->get_array().push_back(nullptr);
     if (json::Value* type = object.if_contains("type"); type && type->is_string()) *type = json::Array{*type, "null"};
   } else if (json::Value* type = object.if_contains("type"); type && type->is_string()) {
-    *type = json::Array{*type, "null"};
+    if (type->get_string() != "null") *type = json::Array{*type, "null"};
   } else if (object.contains("$ref")) {
     return json::Object{{"anyOf", {std::move(value), null_type}}};
   }
