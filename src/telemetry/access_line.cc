@@ -92,7 +92,12 @@ std::string text_line(const AccessEntry& e, const AccessLogOptions& options, std
   std::string out = fmt::format("{} {} {} {} {} {}B {:.1f}ms", utc(unix_ms), word(e.peer), word(e.method), word(e.route), e.status,
                                 e.bytes_out, e.total_ms);
   const auto add_text = [&](std::string_view name, std::string_view value) {
-    if (!value.empty()) fmt::format_to(std::back_inserter(out), " {}={}", name, log::printable(value));
+    if (value.empty()) return;
+    fmt::format_to(std::back_inserter(out), " {}=", name);
+    if (value.find_first_of(" =\"\\") == std::string_view::npos)
+      out += log::printable(value);
+    else
+      append_json_string(out, value);  // in quotes: a value cannot pass for another field
   };
   const auto add_count = [&](std::string_view name, std::int64_t value) {
     if (value >= 0) fmt::format_to(std::back_inserter(out), " {}={}", name, value);
