@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "api/openai_tools.h"
+#include "api/translation.h"
 
 namespace weir::api {
 namespace {
@@ -57,17 +57,14 @@ const Fields<Block>& redacted_fields() {
   return fields;
 }
 
-ApiStatus read_tool_name(const Value& value, const Path& path, Block& block) {
-  WEIR_ASSIGN(block.name, read_text(value, path));
-  return check_tool_name(block.name, path);
-}
-
 const Fields<Block>& tool_use_fields() {
   static const Fields<Block> fields = [] {
     Fields<Block> f;
     add_type(f, "tool_use");
     f.text("id", [](Block& b, std::string v) { b.id = std::move(v); }).required();
-    f.value("name", schema(R"({"type": "string", "pattern": "^[A-Za-z0-9_.:/-]{1,128}$"})"), read_tool_name).required();
+    f.value("name", tool_name_schema(), [](const Value& value, const Path& path, Block& b) {
+       return read_tool_name(value, path, b.name);
+     }).required();
     f.value("input", json::Object{{"type", "object"}}, [](const Value& value, const Path& path, Block& b) -> ApiStatus {
        WEIR_ASSIGN(const json::Object* object, read_object(value, path));
        b.input = *object;
@@ -112,7 +109,7 @@ std::unexpected<ApiError> unknown_kind(std::string_view type, const Path& path) 
                     "unsupported_content");
   for (const char* part : {"server_tool_use", "_tool_result", "mcp_"})
     if (type.find(part) != std::string_view::npos)
-      return refuse(path, fmt::format("is '{}', but this server runs no tools of its own", type.substr(0, 40)), "unsupported_content");
+      return refuse(path, fmt::format("is '{}', but this server runs no tools of its own", shown_word(type)), "unsupported_content");
   const Value value(type);
   return std::unexpected(std::move(read_name(value, path, {"text", "tool_use", "tool_result", "thinking", "redacted_thinking"}).error()));
 }

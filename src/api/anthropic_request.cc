@@ -2,20 +2,18 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 
 #include "api/anthropic_blocks.h"
 #include "api/anthropic_messages.h"
 #include "api/anthropic_schemas.h"
 #include "api/openai_tools.h"
 #include "api/text_fields.h"
+#include "api/translation.h"
 
 namespace weir::api {
 namespace {
 
 using json::Value;
-
-constexpr std::size_t kMaxStops = 64, kMaxStopCharacters = 1024;  // as sampling::validate
 
 struct Draft {
   GenerationRequest request = {};
@@ -32,7 +30,7 @@ ApiStatus read_tool_type(const Value& value, const Path& path, Tool&) {
   if (type == "custom") return {};
   return refuse(
       path,
-      fmt::format("is '{}', but this server runs no tools of its own: only tools with an input_schema are supported", type.substr(0, 40)),
+      fmt::format("is '{}', but this server runs no tools of its own: only tools with an input_schema are supported", shown_word(type)),
       "unsupported_tool");
 }
 
@@ -40,12 +38,9 @@ const Fields<Tool>& tool_fields() {
   static const Fields<Tool> fields = [] {
     Fields<Tool> f;
     f.value("type", schema(R"({"enum": ["custom"]})"), read_tool_type);
-    f.value("name", schema(R"({"type": "string", "pattern": "^[A-Za-z0-9_.:/-]{1,128}$"})"),
-            [](const Value& value, const Path& path, Tool& t) -> ApiStatus {
-              WEIR_ASSIGN(t.name, read_text(value, path));
-              return check_tool_name(t.name, path);
-            })
-        .required();
+    f.value("name", tool_name_schema(), [](const Value& value, const Path& path, Tool& t) {
+       return read_tool_name(value, path, t.name);
+     }).required();
     f.text("description", [](Tool& t, std::string v) { t.description = std::move(v); });
     f.value("input_schema", json::Object{{"type", "object"}},
             [](const Value& value, const Path& path, Tool& t) -> ApiStatus {
@@ -64,23 +59,10 @@ const Fields<Tool>& tool_fields() {
   return fields;
 }
 
-ApiStatus read_anthropic_tools(const Value& value, const Path& path, Draft& draft) {
-  WEIR_ASSIGN(const json::Array* array, read_array(value, path));
-  if (array->size() > kMaxTools) return refuse(path, fmt::format("has {} entries; {} are allowed", array->size(), kMaxTools), "too_many");
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < array->size(); ++i) {
-    const Path place(path, i);
-    Tool tool;
-    // The type first: tools of another one have other fields.
-    WEIR_ASSIGN(const json::Object* object, read_object((*array)[i], place));
-    if (const Value* type = json::find(*object, "type")) WEIR_TRY(read_tool_type(*type, Path(place, "type"), tool));
-    WEIR_TRY(tool_fields().read(*object, place, tool));
-    if (!names.insert(tool.name).second)
-      return refuse(place, fmt::format("has the name '{}' of another tool", tool.name), "duplicate_tool");
-    tool.as_given = tool_for_template(tool);
-    draft.request.tools.push_back(std::move(tool));
-  }
-  return {};
+ApiStatus read_tool(const json::Object& object, const Path& path, Tool& tool) {
+  // The type first: tools of another one have other fields.
+  if (const Value* type = json::find(object, "type")) WEIR_TRY(read_tool_type(*type, Path(path, "type"), tool));
+  return tool_fields().read(object, path, tool);
 }
 
 struct Choice {
@@ -119,8 +101,7 @@ ApiStatus read_anthropic_choice(const Value& value, const Path& path, Generation
     return {};
   }
   if (choice.name.empty()) return refuse(Path(path, "name"), "is missing", "missing_required_parameter");
-  if (std::none_of(request.tools.begin(), request.tools.end(), [&](const Tool& tool) { return tool.name == choice.name; }))
-    return refuse(Path(path, "name"), "names none of the request's tools", "unknown_tool");
+  if (!has_tool(request.tools, choice.name)) return refuse(Path(path, "name"), "names none of the request's tools", "unknown_tool");
   request.tool_choice.name = choice.name;
   return {};
 }
@@ -215,14 +196,8 @@ ApiStatus read_context_management(const Value& value, const Path& path, Draft&) 
 // ---- the tables
 
 ApiStatus read_stops(const Value& value, const Path& path, Draft& draft) {
-  std::vector<std::string>& stops = draft.request.options.sampling.stop;
-  WEIR_ASSIGN(stops, read_texts(value, path, kMaxStops));
-  for (std::size_t i = 0; i < stops.size(); ++i) {
-    if (stops[i].empty()) return refuse(Path(path, i), "is empty, which would end every answer at once");
-    if (count_characters(stops[i]) > kMaxStopCharacters)
-      return refuse(Path(path, i), fmt::format("has more than {} characters", kMaxStopCharacters), "too_long");
-  }
-  return {};
+  WEIR_TRY(read_array(value, path));
+  return read_stop_texts(value, path, draft.request.options.sampling.stop);
 }
 
 // What makes the prompt.
@@ -236,7 +211,8 @@ void add_prompt_fields(Fields<Draft>& f) {
     WEIR_ASSIGN(d.system, read_anthropic_text(value, path));
     return {};
   });
-  f.value("tools", json::Object{{"type", "array"}, {"maxItems", kMaxTools}, {"items", tool_fields().schema()}}, read_anthropic_tools);
+  f.value("tools", json::Object{{"type", "array"}, {"maxItems", kMaxTools}, {"items", tool_fields().schema()}},
+          [](const Value& value, const Path& path, Draft& d) { return read_tool_list(value, path, read_tool, d.request.tools); });
   f.value("tool_choice", choice_fields().schema(), [](const Value& value, const Path&, Draft& d) -> ApiStatus {
     d.tool_choice = &value;
     return {};

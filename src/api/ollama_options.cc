@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "api/text_fields.h"
+#include "api/translation.h"
 
 namespace weir::api {
 namespace {
@@ -15,27 +16,11 @@ namespace {
 using json::Value;
 using Draft = OllamaDraft;
 
-constexpr std::size_t kMaxStops = 64, kMaxStopCharacters = 1024;  // as sampling::validate
 constexpr std::int64_t kMaxTopLogprobs = 20;
 constexpr double kMaxKeepAlive = 1e9;  // seconds
 
 sampling::SamplingParams& sampling_of(Draft& draft) { return draft.out.generation.options.sampling; }
 SamplingGiven& given_of(Draft& draft) { return draft.out.generation.given; }
-
-ApiStatus read_stops(const Value& value, const Path& path, Draft& draft) {
-  std::vector<std::string>& stops = sampling_of(draft).stop;
-  if (value.is_string()) {
-    stops.emplace_back(value.get_string());
-  } else {
-    WEIR_ASSIGN(stops, read_texts(value, path, kMaxStops));
-  }
-  for (std::size_t i = 0; i < stops.size(); ++i) {
-    if (stops[i].empty()) return refuse(Path(path, i), "is empty, which would end every answer at once");
-    if (count_characters(stops[i]) > kMaxStopCharacters)
-      return refuse(Path(path, i), fmt::format("has more than {} characters", kMaxStopCharacters), "too_long");
-  }
-  return {};
-}
 
 void add_sampling(Fields<Draft>& f) {
   f.number("temperature", {0, 100}, [](Draft& d, double v) {
@@ -82,9 +67,8 @@ const Fields<Draft>& option_fields() {
        d.out.generation.options.max_tokens = std::max<std::int64_t>(v, 0);
        d.out.generation.max_tokens_given = v > 0;
      }).note("0 or less: as many as the context has room for.");
-    f.value("stop", schema(R"({"anyOf": [{"type": "string", "minLength": 1, "maxLength": 1024},
-              {"type": "array", "maxItems": 64, "items": {"type": "string", "minLength": 1, "maxLength": 1024}}]})"),
-            read_stops);
+    f.value("stop", stop_texts_schema(),
+            [](const Value& value, const Path& path, Draft& d) { return read_stop_texts(value, path, sampling_of(d).stop); });
     // How Ollama should use its machine: the answer is the same.
     f.ignore({"num_ctx", "num_keep", "num_batch", "num_gpu", "main_gpu", "low_vram", "f16_kv", "use_mmap", "use_mlock", "num_thread",
               "numa", "vocab_only", "logits_all", "embedding_only", "mirostat_tau", "mirostat_eta", "draft_num_predict"});

@@ -2,13 +2,15 @@
 // Requests of Ollama's dialect: /api/chat, /api/generate, /api/embed, /api/embeddings, /api/show.
 #include <fmt/core.h>
 
-#include <algorithm>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "api/ollama_options.h"
 #include "api/ollama_schemas.h"
 #include "api/openai_tools.h"
 #include "api/text_fields.h"
+#include "api/translation.h"
 
 namespace weir::api {
 namespace {
@@ -28,12 +30,9 @@ struct Call {
 const Fields<Call>& function_fields() {
   static const Fields<Call> fields = [] {
     Fields<Call> f;
-    f.value("name", schema(R"({"type": "string", "pattern": "^[A-Za-z0-9_.:/-]{1,128}$"})"),
-            [](const Value& value, const Path& path, Call& c) -> ApiStatus {
-              WEIR_ASSIGN(c.name, read_text(value, path));
-              return check_tool_name(c.name, path);
-            })
-        .required();
+    f.value("name", tool_name_schema(), [](const Value& value, const Path& path, Call& c) {
+       return read_tool_name(value, path, c.name);
+     }).required();
     f.value("arguments", json::Object{{"type", "object"}}, [](const Value& value, const Path& path, Call& c) -> ApiStatus {
       WEIR_ASSIGN(const json::Object* object, read_object(value, path));
       c.arguments = *object;
@@ -111,38 +110,53 @@ class Turns {
   json::Array take() { return std::move(messages_); }
 
  private:
+  // A call that waits for its answer, by when it was made.
   struct Open {
     std::string id, name;
   };
+  using Calls = std::map<int, Open>;
+
+  std::string new_id() { return fmt::format("call{:05}", ++made_); }  // 9 characters, as Mistral's templates want
 
   json::Array calls_of(const Message& message) {
     json::Array calls;
     for (const Call& call : message.calls) {
-      const std::string id = call.id.empty() ? fmt::format("call{:05}", ++made_) : call.id;  // 9 characters, as Mistral's templates want
+      const std::string id = call.id.empty() ? new_id() : call.id;
       calls.push_back(json::Object{{"type", "function"}, {"id", id}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
-      open_.push_back({id, call.name});
+      const int number = next_++;
+      open_.emplace(number, Open{id, call.name});
+      by_id_[id].insert(number);
+      by_name_[call.name].insert(number);
     }
     return calls;
   }
 
+  using Index = std::map<std::string, std::set<int>>;
+  Calls::iterator first_of(const Index& index, const std::string& key) {
+    const auto found = index.find(key);
+    return found == index.end() || found->second.empty() ? open_.end() : open_.find(*found->second.begin());
+  }
+
   void answer(const Message& message, json::Object& out) {
-    auto call = std::find_if(open_.begin(), open_.end(), [&](const Open& open) {
-      return message.call_id.empty() ? message.tool_name.empty() || open.name == message.tool_name : open.id == message.call_id;
-    });
+    const auto call = !message.call_id.empty()     ? first_of(by_id_, message.call_id)
+                      : !message.tool_name.empty() ? first_of(by_name_, message.tool_name)
+                                                   : open_.begin();
     std::string id = message.call_id, name = message.tool_name;
     if (call != open_.end()) {
-      id = call->id;
-      if (name.empty()) name = call->name;
+      id = call->second.id;
+      if (name.empty()) name = call->second.name;
+      by_id_[call->second.id].erase(call->first);
+      by_name_[call->second.name].erase(call->first);
       open_.erase(call);
     }
-    if (id.empty()) id = fmt::format("call{:05}", ++made_);
-    out["tool_call_id"] = id;
+    out["tool_call_id"] = id.empty() ? new_id() : id;
     if (!name.empty()) out["name"] = name;
   }
 
   json::Array messages_;
-  std::vector<Open> open_;  // calls that wait for an answer
-  int made_ = 0;
+  Calls open_;
+  Index by_id_, by_name_;
+  int made_ = 0, next_ = 0;
 };
 
 // ---- chat and generate

@@ -32,14 +32,14 @@ struct ResponsesRequest {
   std::vector<StoredItem> context = {};  // items of the responses before it
 };
 
-// previous_response_id is looked up at once: 404 "previous_response_not_found" when the tenant has none such.
+// previous_response_id is looked up at once: "previous_response_not_found" when the tenant has none such.
 ApiResult<ResponsesRequest> parse_response_request(std::string_view body, const ResponsesState& state);
 // Keeps the response when it ends, if the request says so. `request.generation` may have been moved from, but for its echo_fields and
 // flags: only those are read, and only here.
 std::unique_ptr<ResponseWriter> make_responses_writer(const ResponsesRequest& request, ResponsesState state);
 
-// GET /v1/responses/{id}: the document.
-ApiResult<std::string> stored_response(const ResponsesState& state, std::string_view id);
+// GET /v1/responses/{id}: the document. `stream` is the query parameter: a kept response cannot be streamed again.
+ApiResult<std::string> stored_response(const ResponsesState& state, std::string_view id, std::string_view stream = {});
 // DELETE /v1/responses/{id}
 ApiResult<std::string> delete_stored_response(const ResponsesState& state, std::string_view id);
 // POST /v1/responses/{id}/cancel: 404, or 400 since only background responses, which there are none of, can be cancelled.

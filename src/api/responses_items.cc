@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "api/openai_tools.h"
+#include "api/translation.h"
 #include "text/messages.h"
 
 namespace weir::api {
@@ -138,12 +138,9 @@ const Fields<Item>& call_fields() {
     Fields<Item> f;
     add_common(f, "function_call");
     f.text("call_id", [](Item& item, std::string v) { item.call_id = std::move(v); }).required();
-    f.value("name", schema(R"({"type": "string", "minLength": 1, "maxLength": 128})"),
-            [](const Value& value, const Path& path, Item& item) -> ApiStatus {
-              WEIR_ASSIGN(item.name, read_text(value, path));
-              return check_tool_name(item.name, path);
-            })
-        .required();
+    f.value("name", tool_name_schema(), [](const Value& value, const Path& path, Item& item) {
+       return read_tool_name(value, path, item.name);
+     }).required();
     f.text("arguments", [](Item& item, std::string v) { item.arguments = std::move(v); }).note("JSON text.").required();
     f.ignore({"parsed_arguments", "caller", "namespace", "async", "created_by"});
     return f;

@@ -10,6 +10,7 @@
 #include "api/responses_items.h"
 #include "api/responses_schemas.h"
 #include "api/text_fields.h"
+#include "api/translation.h"
 
 namespace weir::api {
 namespace {
@@ -31,6 +32,8 @@ struct Draft : TextDraft {
 };
 Draft& own(TextDraft& draft) { return static_cast<Draft&>(draft); }
 
+Value or_null(const std::string& text) { return text.empty() ? Value(nullptr) : Value(text); }
+
 ApiStatus read_metadata(const Value& value, const Path& path, TextDraft& draft) {
   WEIR_ASSIGN(const json::Object* object, read_object(value, path));
   if (object->size() > kMaxMetadata)
@@ -47,38 +50,27 @@ ApiStatus read_metadata(const Value& value, const Path& path, TextDraft& draft) 
 
 // ---- tools
 
-struct GivenTool {
-  Tool tool = {};
-  Value strict = nullptr;
-};
-
-ApiStatus read_tool_type(const Value& value, const Path& path, GivenTool&) {
+ApiStatus read_tool_type(const Value& value, const Path& path, Tool&) {
   WEIR_ASSIGN(const std::string type, read_text(value, path));
   if (type == "function") return {};
-  return refuse(path, fmt::format("is '{}', but this server runs no tools of its own: only 'function' is supported", type.substr(0, 40)),
+  return refuse(path, fmt::format("is '{}', but this server runs no tools of its own: only 'function' is supported", shown_word(type)),
                 "unsupported_tool");
 }
 
-const Fields<GivenTool>& tool_fields() {
-  static const Fields<GivenTool> fields = [] {
-    Fields<GivenTool> f;
+const Fields<Tool>& tool_fields() {
+  static const Fields<Tool> fields = [] {
+    Fields<Tool> f;
     f.value("type", schema(R"({"enum": ["function"]})"), read_tool_type).required();
-    f.value("name", schema(R"({"type": "string", "pattern": "^[A-Za-z0-9_.:/-]{1,128}$"})"),
-            [](const Value& value, const Path& path, GivenTool& t) -> ApiStatus {
-              WEIR_ASSIGN(t.tool.name, read_text(value, path));
-              return check_tool_name(t.tool.name, path);
-            })
-        .required();
-    f.text("description", [](GivenTool& t, std::string v) { t.tool.description = std::move(v); });
-    f.value("parameters", json::Object{{"type", "object"}}, [](const Value& value, const Path& path, GivenTool& t) -> ApiStatus {
+    f.value("name", tool_name_schema(), [](const Value& value, const Path& path, Tool& t) {
+       return read_tool_name(value, path, t.name);
+     }).required();
+    f.text("description", [](Tool& t, std::string v) { t.description = std::move(v); });
+    f.value("parameters", json::Object{{"type", "object"}}, [](const Value& value, const Path& path, Tool& t) -> ApiStatus {
        WEIR_ASSIGN(const json::Object* object, read_object(value, path));
-       t.tool.parameters = *object;
+       t.parameters = *object;
        return {};
      }).note("A JSON schema of an object.");
-    f.boolean("strict", [](GivenTool& t, bool v) {
-       t.tool.strict = v;
-       t.strict = v;
-     }).note("Arguments are held to the schema by a grammar; false by default.");
+    f.boolean("strict", [](Tool& t, bool v) { t.strict = v; }).note("Arguments are held to the schema by a grammar; false by default.");
     f.ignore({"output_schema", "cache_control"});
     f.only("defer_loading", false, "is not supported: all tools are known to the model from the start");
     f.only("allowed_callers", json::Array{"direct"}, "may only be [\"direct\"]");
@@ -87,26 +79,20 @@ const Fields<GivenTool>& tool_fields() {
   return fields;
 }
 
+ApiStatus read_tool(const json::Object& object, const Path& path, Tool& tool) {
+  // The type first: tools of another one have other fields.
+  if (const Value* type = json::find(object, "type")) WEIR_TRY(read_tool_type(*type, Path(path, "type"), tool));
+  return tool_fields().read(object, path, tool);
+}
+
 ApiStatus read_response_tools(const Value& value, const Path& path, TextDraft& draft) {
-  WEIR_ASSIGN(const json::Array* array, read_array(value, path));
-  if (array->size() > kMaxTools) return refuse(path, fmt::format("has {} entries; {} are allowed", array->size(), kMaxTools), "too_many");
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < array->size(); ++i) {
-    GivenTool given;
-    // The type first: tools of another one have other fields.
-    const Path place(path, i);
-    WEIR_ASSIGN(const json::Object* object, read_object((*array)[i], place));
-    if (const Value* type = json::find(*object, "type")) WEIR_TRY(read_tool_type(*type, Path(place, "type"), given));
-    WEIR_TRY(tool_fields().read(*object, place, given));
-    Tool& tool = given.tool;
-    if (!names.insert(tool.name).second)
-      return refuse(place, fmt::format("has the name '{}' of another tool", tool.name), "duplicate_tool");
-    tool.as_given = tool_for_template(tool);
-    json::Object shown{{"type", "function"}, {"name", tool.name}, {"parameters", tool.parameters}, {"strict", given.strict}};
-    shown["description"] = tool.description.empty() ? Value(nullptr) : Value(tool.description);
-    own(draft).tools.push_back(std::move(shown));
-    draft.request.tools.push_back(std::move(tool));
-  }
+  WEIR_TRY(read_tool_list(value, path, read_tool, draft.request.tools));
+  for (const Tool& tool : draft.request.tools)
+    own(draft).tools.push_back(json::Object{{"type", "function"},
+                                            {"name", tool.name},
+                                            {"description", or_null(tool.description)},
+                                            {"parameters", tool.parameters},
+                                            {"strict", tool.strict}});
   return {};
 }
 
@@ -118,8 +104,7 @@ ApiResult<std::string> read_named(const json::Object& object, const Path& path, 
   WEIR_ASSIGN(std::string text, read_text(*name, Path(path, "name")));
   for (const auto& [key, value] : object)
     if (key != "type" && key != "name") return refuse(Path(path, key), "is not a field that is known here", "unknown_parameter");
-  if (std::none_of(tools.begin(), tools.end(), [&](const Tool& tool) { return tool.name == text; }))
-    return refuse(Path(path, "name"), "names none of the request's tools", "unknown_tool");
+  if (!has_tool(tools, text)) return refuse(Path(path, "name"), "names none of the request's tools", "unknown_tool");
   return text;
 }
 
@@ -133,6 +118,7 @@ ApiStatus read_allowed(const json::Object& object, const Path& path, GenerationR
   const Path list_place(path, "tools");
   WEIR_ASSIGN(const json::Array* array, read_array(*list, list_place));
   if (array->empty()) return refuse(list_place, "is an empty list", "empty");
+  if (array->size() > kMaxTools) return refuse(list_place, fmt::format("has more than {} entries", kMaxTools), "too_many");
   std::set<std::string> names;
   for (std::size_t i = 0; i < array->size(); ++i) {
     WEIR_ASSIGN(const json::Object* one, read_object((*array)[i], Path(list_place, i)));
@@ -304,15 +290,13 @@ const Fields<TextDraft>& response_fields() {
 // ---- putting it together
 
 ApiStatus read_previous(const Draft& draft, const ResponsesState& state, ResponsesRequest& request, json::Array& items) {
-  const Path root, path(root, "previous_response_id");
   const auto previous = state.store ? state.store->get(state.tenant, draft.previous) : nullptr;
-  if (!previous) {
-    auto refused =
-        refuse(path, "names no response that is kept here: it was not stored, was deleted or is too old; send its items as input",
-               "previous_response_not_found");
-    refused.error().status = 404;
-    return refused;
-  }
+  if (!previous)  // status, code and the message's beginning as OpenAI has them: clients look for them
+    return std::unexpected(bad_request("previous_response_id",
+                                       fmt::format("Previous response with id '{}' not found: it was not stored, was deleted or is too "
+                                                   "old; send its items as input",
+                                                   shown_word(draft.previous)),
+                                       "previous_response_not_found"));
   for (const auto* part : {&previous->context, &previous->input, &previous->output})
     request.context.insert(request.context.end(), part->begin(), part->end());
   for (const StoredItem& item : request.context) {
@@ -339,8 +323,6 @@ ApiStatus read_conversation(Draft& draft, const ResponsesState& state, Responses
   draft.request.messages = messages_of(draft.instructions, items);
   return {};
 }
-
-Value or_null(const std::string& text) { return text.empty() ? Value(nullptr) : Value(text); }
 
 json::Object fields_to_repeat(const Draft& draft, const json::Object& given) {
   const GenerationRequest& request = draft.request;

@@ -212,8 +212,12 @@ TEST(ResponsesRequestTest, ResponsesAreTheirTenantsOwn) {
   const ResponsesState state = with_store("alice"), other{state.store, "bob"};
   answer(request(R"({"input": "secret"})", state), state, "1", {text("a"), ended(Ending::kStop)});
   EXPECT_TRUE(stored_response(state, "resp_1").has_value());
-  for (const auto& error : {parse_response_request(R"({"previous_response_id": "resp_1", "input": "x"})", other).error(),
-                            stored_response(other, "resp_1").error(), delete_stored_response(other, "resp_1").error(),
+  const ApiError unknown = parse_response_request(R"({"previous_response_id": "resp_1", "input": "x"})", other).error();
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_EQ(unknown.code, "previous_response_not_found");
+  EXPECT_EQ(unknown.param, "previous_response_id");
+  EXPECT_TRUE(unknown.message.starts_with("Previous response with id 'resp_1' not found")) << unknown.message;
+  for (const auto& error : {stored_response(other, "resp_1").error(), delete_stored_response(other, "resp_1").error(),
                             stored_input_items(other, "resp_1", {}).error(), cancel_stored_response(other, "resp_1")})
     EXPECT_EQ(error.status, 404) << error.message;
   EXPECT_TRUE(stored_response(state, "resp_1").has_value());

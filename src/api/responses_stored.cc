@@ -9,6 +9,7 @@
 #include "api/json_text.h"
 #include "api/openai_responses.h"
 #include "api/responses_schemas.h"
+#include "api/translation.h"
 
 namespace weir::api {
 namespace {
@@ -19,7 +20,7 @@ ApiError no_such_response(std::string_view id) {
   return {.status = 404,
           .type = "invalid_request_error",
           .code = "response_not_found",
-          .message = fmt::format("no response '{}' is kept here: it was not stored, was deleted or is too old", id.substr(0, 80)),
+          .message = fmt::format("no response '{}' is kept here: it was not stored, was deleted or is too old", shown_word(id)),
           .param = "response_id"};
 }
 
@@ -47,7 +48,10 @@ std::string id_of(const StoredItem& item) {
 
 }  // namespace
 
-ApiResult<std::string> stored_response(const ResponsesState& state, std::string_view id) {
+ApiResult<std::string> stored_response(const ResponsesState& state, std::string_view id, std::string_view stream) {
+  if (stream == "true" || stream == "1")
+    return std::unexpected(
+        bad_request("stream", "'stream' is not supported: a response that is kept comes whole", "unsupported_parameter"));
   WEIR_ASSIGN(const auto response, find(state, id));
   return response->document;
 }

@@ -184,7 +184,7 @@ TEST(ResponsesWriterTest, TheDocumentRepeatsWhatWasAsked) {
   EXPECT_TRUE(answer.at("top_p").is_null());
   EXPECT_EQ(answer.at("user").as_string(), "u1");
   EXPECT_EQ(text_of(answer.at("tools")),
-            R"([{"type":"function","name":"add","parameters":{"type":"object"},"strict":true,"description":null}])");
+            R"([{"type":"function","name":"add","description":null,"parameters":{"type":"object"},"strict":true}])");
   EXPECT_EQ(text_of(answer.at("tool_choice")), R"({"type":"function","name":"add"})");
   EXPECT_FALSE(answer.at("parallel_tool_calls").as_bool());
   EXPECT_EQ(answer.at("truncation").as_string(), "auto");
