@@ -14,6 +14,9 @@ void add_bench(CLI::App& app, int& exit_status) {
   add_bench_machine(*verb, exit_status);
   add_bench_kernels(*verb, exit_status);
   add_bench_engine(*verb, exit_status);
+  add_bench_load(*verb, exit_status);
+  add_bench_compare(*verb, exit_status);
+  add_bench_null_server(*verb, exit_status);
 }
 
 }  // namespace weir::cli
