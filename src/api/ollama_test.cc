@@ -203,12 +203,12 @@ TEST(OllamaRequestTest, Embeddings) {
   EXPECT_EQ(std::get<std::string>(many->embedding.inputs[1]), "b");
   EXPECT_TRUE(many->embedding.cut);
   EXPECT_EQ(many->embedding.dimensions, 2);
-  EXPECT_EQ(ollama_embed_document(*many, {.model = "e", .vectors = {{1, 0.5F}, {0, -2}}, .tokens = 4}, 5us),
-            R"({"model":"e:latest","embeddings":[[1,0.5],[0,-2]],"total_duration":5000,"load_duration":0,"prompt_eval_count":4})");
+  EXPECT_EQ(ollama_embed_document(*many, {.model = "e", .vectors = {{0.25F, 0.5F}, {-0.75F, -2.5F}}, .tokens = 4}, 5us),
+            R"({"model":"e:latest","embeddings":[[0.25,0.5],[-0.75,-2.5]],"total_duration":5000,"load_duration":0,"prompt_eval_count":4})");
 
   const auto one = parse_ollama_embeddings(R"({"model": "e", "prompt": "a", "keep_alive": "5m", "options": {"num_ctx": 512}})");
   ASSERT_TRUE(one.has_value());
-  EXPECT_EQ(ollama_embed_document(*one, {.model = "e", .vectors = {{1, 0.5F}}, .tokens = 2}, 5us), R"({"embedding":[1,0.5]})");
+  EXPECT_EQ(ollama_embed_document(*one, {.model = "e", .vectors = {{0.25F, 0.5F}}, .tokens = 2}, 5us), R"({"embedding":[0.25,0.5]})");
 
   EXPECT_EQ(parse_ollama_embed(R"({"model": "e", "input": []})").error().param, "input");
   EXPECT_EQ(parse_ollama_embed(R"({"model": "e", "input": [5]})").error().param, "input[0]");
