@@ -19,6 +19,14 @@ T finite(T value) {
   return value;
 }
 
+// With a point where it is a whole number: some clients tell floating point from integers by it.
+template <class T>
+void append_number(std::string& out, T value) {
+  const std::size_t from = out.size();
+  fmt::format_to(std::back_inserter(out), "{}", finite(value));
+  if (out.find_first_of(".e", from) == std::string::npos) out += ".0";
+}
+
 void append_escaped(std::string& out, std::string_view valid) {
   std::size_t from = 0;
   for (std::size_t i = 0; i < valid.size(); ++i) {
@@ -82,13 +90,13 @@ JsonText& JsonText::integer(std::int64_t value) {
 
 JsonText& JsonText::number(double value) {
   separate();
-  fmt::format_to(std::back_inserter(out_), "{}", finite(value));
+  append_number(out_, value);
   return *this;
 }
 
 JsonText& JsonText::number(float value) {
   separate();
-  fmt::format_to(std::back_inserter(out_), "{}", finite(value));
+  append_number(out_, value);
   return *this;
 }
 

@@ -71,10 +71,7 @@ const Fields<DetokenizeRequest>& detokenize_fields() {
 
 ApiResult<TokenizeRequest> parse_tokenize(std::string_view body) {
   WEIR_ASSIGN(const json::Object object, parse_body(body));
-  if (json::find(object, "messages")) {
-    if (json::find(object, "prompt")) return refuse(Path(Path(), "prompt"), "cannot be given beside 'messages'", "conflicting_parameters");
-    return read_chat(object);
-  }
+  if (json::find(object, "messages") && !json::find(object, "prompt")) return read_chat(object);
   TokenizeRequest request;
   WEIR_TRY(text_fields().read(object, Path(), request));
   return request;
