@@ -9,7 +9,7 @@ namespace weir::serving {
 namespace {
 
 using ServeRows = Rows<ServeConfig>;
-constexpr double kMuch = 1e15, kDay = 86400;
+constexpr double kMuch = 1125899906842624.0 /* 1024 TiB */, kDay = 86400;
 
 // A place in the configuration, for reading and writing.
 #define WEIR_AT(path) [](auto& config) -> auto& { return config.path; }

@@ -9,7 +9,8 @@
 namespace weir::serving {
 namespace {
 
-Duration seconds(double value) { return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(value, 1e6))); }
+// Rounded up, and at most some days.
+Duration seconds(double value) { return Duration(static_cast<std::int64_t>(std::ceil(std::clamp(value, 0.0, 1e6) * 1e9))); }
 
 }  // namespace
 
@@ -29,9 +30,10 @@ void TokenBucket::refill(TimePoint now) {
 Duration TokenBucket::wait_for(std::int64_t amount, TimePoint now) {
   if (limit_ <= 0) return {};
   refill(now);
+  const double missing = static_cast<double>(std::min(amount, limit_)) - level_;
   // A millionth is rounding: who waits as long as was said is not refused for it.
-  const double missing = static_cast<double>(std::min(amount, limit_)) - level_ - 1e-6 * static_cast<double>(limit_);
-  return missing <= 0 ? Duration{} : std::max(seconds(missing / per_second()), Duration(1));
+  if (missing <= 1e-6 * static_cast<double>(limit_)) return {};
+  return seconds(missing / per_second());
 }
 
 void TokenBucket::take(std::int64_t amount, TimePoint now) {
