@@ -185,7 +185,7 @@ Result<std::int64_t> Engine::token_limit(const CompletionRequest& request) const
 
 std::string Engine::salt_of(const CompletionRequest& request, const NamedAdapter* adapter) const {
   std::string salt;
-  add_part(salt, request.tenant);
+  add_part(salt, options_.tenants_share_prefixes ? std::string() : request.tenant);
   add_part(salt, request.cache_salt);
   if (adapter != nullptr) add_part(salt, adapter->digest);
   // Where long prompts are rotated otherwise than short ones, their keys are others.

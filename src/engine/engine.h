@@ -34,6 +34,7 @@ struct EngineOptions {
   std::int32_t token_budget = 512;    // positions in a step at most
   std::string policy = "first-come";  // or "priority", "deadline", "fair-share"
   bool prefix_cache = true;
+  bool tenants_share_prefixes = false;                    // else whoever measures times could learn what others asked
   Duration stall_limit = std::chrono::milliseconds(150);  // between two tokens of a stream, when prompts come meanwhile; 0 = none.
                                                           // For requests without a target of their own; kept by smaller chunks
   std::filesystem::path tier_folder = {};                 // of the second tier of the prefix cache; empty = none

@@ -6,12 +6,15 @@
 #include <cmath>
 #include <random>
 
+#include "api/anthropic_messages.h"
+#include "api/ollama_api.h"
 #include "base/json.h"
 
 namespace weir::serving {
 
 std::string error_document(std::string_view schema, const api::ApiError& error) {
-  (void)schema;
+  if (schema == "AnthropicError") return api::anthropic_error_document(error);
+  if (schema == "OllamaError") return api::ollama_error_document(error);
   return boost::json::serialize(api::openai_error(error));
 }
 

@@ -53,6 +53,7 @@ Result<std::shared_ptr<ModelHost>> ModelHost::load(const ModelSpec& spec, const 
   if (!host->loaded_->model->traits().encoder) {
     engine::EngineOptions engine_options = serving::engine_options(options, spec);
     engine_options.on_step = std::move(on_step);
+    engine_options.tenants_share_prefixes = options.share_prefixes;
     if (!draft.empty()) {
       WEIR_ASSIGN(engine_options.draft, engine::load_model(draft, options.cpu));
     }
@@ -87,6 +88,20 @@ Status ModelHost::set_up() {
   bytes_ = loaded_->model->weight_bytes() + (engine_ != nullptr ? engine_->cache_bytes() : 0);
   worker_ = std::make_unique<WorkPool>(1, kVectorQueue);
   return {};
+}
+
+std::vector<std::string> ModelHost::capabilities() const {
+  std::vector<std::string> all;
+  if (service_) {
+    all.emplace_back("completion");
+    if (loaded_->chat_template) all.emplace_back("chat");
+    if (api::has_tools(*format_)) all.emplace_back("tools");
+  }
+  if (loaded_->model->traits().classifier.labels > 0)
+    all.emplace_back("rerank");
+  else if (!service_ || engine_ != nullptr)
+    all.emplace_back("embedding");
+  return all;
 }
 
 // The model's own parameters where the request gave none.
@@ -214,6 +229,9 @@ Result<std::vector<engine::Embedding>> ModelHost::run(const VectorWork& work) {
       }
       engine::EmbedRequest request{.inputs = std::span(work.inputs).subspan(done, end - done)};
       request.dimensions = work.dimensions;
+      request.normalize = work.normalize;
+      request.prompt_name = work.prompt_name;
+      request.max_tokens = work.max_tokens;
       request.cut = work.cut;
       part = (*made)->embed(request);
     }));
@@ -235,6 +253,8 @@ Result<std::vector<engine::RankedDocument>> ModelHost::run(const RankWork& work)
     engine::RerankRequest request{.query = work.query, .documents = work.documents};
     request.top_n = work.top_n;
     request.cut = work.cut;
+    request.max_tokens = work.max_tokens;
+    request.instruction = work.instruction;
     ranked = (*made)->rank(request);
   }));
   return ranked;

@@ -38,6 +38,9 @@ class ModelHost {
   engine::Engine* engine() const { return engine_; }                     // null: none, or not one of this process
   std::int64_t context() const { return context_; }
   std::uint64_t bytes() const { return bytes_; }
+  std::int64_t block_tokens() const { return kvcache::CacheOptions{}.block_tokens; }
+  // "completion", "chat", "tools", "embedding", "rerank"
+  std::vector<std::string> capabilities() const;
   const api::OutputFormat& output_format() const { return *format_; }
   const std::string& fingerprint() const { return fingerprint_; }
   const PromptMaker& prompts() const { return *prompts_; }
@@ -48,10 +51,13 @@ class ModelHost {
 
   // Vectors and scores, on a thread of their own, or between the steps of the engine. 429 when too many wait. `done` comes on that thread.
   struct VectorWork {
-    std::vector<engine::TextInput> inputs;
-    std::optional<std::int64_t> dimensions;
+    std::vector<engine::TextInput> inputs = {};
+    std::optional<std::int64_t> dimensions = {};
+    std::optional<bool> normalize = {};
+    std::optional<std::string> prompt_name = {};
+    std::optional<std::int64_t> max_tokens = {};
     bool cut = false;
-    std::function<void(Result<std::vector<engine::Embedding>>)> done;
+    std::function<void(Result<std::vector<engine::Embedding>>)> done = {};
   };
   bool embed(VectorWork work);
   struct RankWork {
@@ -59,7 +65,9 @@ class ModelHost {
     std::vector<std::string> documents;
     std::int64_t top_n = 0;
     bool cut = false;
-    std::function<void(Result<std::vector<engine::RankedDocument>>)> done;
+    std::optional<std::int64_t> max_tokens = {};
+    std::optional<std::string> instruction = {};
+    std::function<void(Result<std::vector<engine::RankedDocument>>)> done = {};
   };
   bool rank(RankWork work);
   Result<std::int64_t> vector_size() const;

@@ -235,7 +235,8 @@ std::vector<ModelInfo> ModelRegistry::list() const {
                    .leases = entry->leases,
                    .idle = entry->leases > 0 ? Duration{} : clock_.now() - entry->last_used,
                    .load_took = entry->load_took,
-                   .context = entry->host ? entry->host->context() : 0});
+                   .context = entry->host ? entry->host->context() : 0,
+                   .capabilities = entry->capabilities});
   }
   return all;
 }
@@ -452,6 +453,7 @@ void ModelRegistry::load(Entry& entry) {
       entry.host = *host;
       entry.bytes = entry.last_bytes = (*host)->bytes();
       entry.last_used = clock_.now();
+      entry.capabilities = (*host)->capabilities();
       serve_waiters(entry, calls);
     } else {
       entry.phase = ModelPhase::kFailed;

@@ -49,12 +49,13 @@ std::string_view phase_name(ModelPhase phase);  // "unloaded", "loading", "ready
 struct ModelInfo {
   ModelSpec spec;
   ModelPhase phase = ModelPhase::kUnloaded;
-  std::string error;         // why the last load failed, for the operator
-  std::uint64_t bytes = 0;   // in memory now
-  std::int64_t leases = 0;   // requests that use it
-  Duration idle{};           // since the last of them
-  Duration load_took{};      // the last time
-  std::int64_t context = 0;  // while it is in memory
+  std::string error;                           // why the last load failed, for the operator
+  std::uint64_t bytes = 0;                     // in memory now
+  std::int64_t leases = 0;                     // requests that use it
+  Duration idle{};                             // since the last of them
+  Duration load_took{};                        // the last time
+  std::int64_t context = 0;                    // while it is in memory
+  std::vector<std::string> capabilities = {};  // known once it has been loaded
 };
 
 struct RegistryHooks {
@@ -126,6 +127,7 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
     TimePoint last_used{}, failed_at{}, leave_until{};
     Duration load_took{};
     std::string error;
+    std::vector<std::string> capabilities;
     bool exhausted = false;  // the last load failed for want of memory
     std::vector<Waiter> waiters;
     std::vector<Done> leaving;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ctime>
 #include <map>
 
 #include "api/response_store.h"
@@ -166,7 +167,8 @@ class Server::Impl {
     settings.watts = service.options.watts > 0 ? service.options.watts : kWattsPerProcessor * processors;
     settings.watts_source =
         service.options.watts > 0 ? "declared by the operator" : fmt::format("assumed, 8 W for each of {} processors", processors);
-    service.responses = std::make_unique<api::ResponseStore>();
+    service.responses = std::make_shared<api::ResponseStore>();
+    service.started = std::time(nullptr);
     service.pool = std::make_unique<WorkPool>(service.options.prepare_threads, service.options.max_preparing);
     RegistryHooks hooks{.resolve = service.parts.resolve, .load = service.parts.load};
     if (Observer* observer = service.parts.observer.get()) {
@@ -176,6 +178,7 @@ class Server::Impl {
     service.registry =
         ModelRegistry::create(service.options, std::move(hooks), service.parts.clock != nullptr ? *service.parts.clock : steady_clock());
     service.health = [this] { return health(); };
+    service.dead = [this] { return watchdog->dead(); };
     service.http_stats = [this] { return http ? http->stats() : http::ServerStats{}; };
   }
 

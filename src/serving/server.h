@@ -19,7 +19,7 @@ namespace weir::serving {
 struct ServerParts {
   std::shared_ptr<Access> access = {};      // null: everybody may do everything, and only this machine may call unless `insecure`
   std::shared_ptr<Observer> observer = {};  // null: nobody counts
-  bool metrics_need_key = false;
+  bool metrics_need_key = false, metrics = true;
   std::function<Result<std::filesystem::path>(const ModelSpec&)> resolve = {};  // RegistryHooks
   std::function<Result<std::shared_ptr<ModelHost>>(const ModelSpec&, const std::filesystem::path&)> load = {};
   std::string version = {};

@@ -27,11 +27,13 @@ struct Service {
   SessionSettings settings;
   std::atomic<std::int64_t> sessions{0};
   std::atomic<bool> draining{false}, loaded{false};
-  std::unique_ptr<api::ResponseStore> responses;
+  std::shared_ptr<api::ResponseStore> responses;
+  std::int64_t started = 0;  // Unix seconds
   EventPump pump;
   std::unique_ptr<WorkPool> pool;
   std::shared_ptr<ModelRegistry> registry;
   std::function<HealthReport()> health;
+  std::function<std::vector<std::string>()> dead;  // engines that have stood still for so long that they will not move again
   std::function<http::ServerStats()> http_stats;
 
   // Runs on a preparing thread with the model at hand; errors are answered here. `name`: as the client gave it, perhaps empty.

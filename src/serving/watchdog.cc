@@ -11,6 +11,7 @@ namespace weir::serving {
 namespace {
 
 constexpr Duration kLook = std::chrono::milliseconds(200);
+constexpr int kDead = 6;
 constexpr Duration kOld = std::chrono::seconds(5);
 
 }  // namespace
@@ -41,6 +42,11 @@ std::vector<std::string> Watchdog::reasons() const {
   return reasons;
 }
 
+std::vector<std::string> Watchdog::dead() const {
+  const std::lock_guard lock(mutex_);
+  return dead_;
+}
+
 void Watchdog::run() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kLook, [this] { return stopping_; })) {
@@ -52,17 +58,20 @@ void Watchdog::run() {
 
 void Watchdog::look() {
   registry_->tick();
-  std::vector<std::string> reasons;
+  std::vector<std::string> reasons, dead;
   for (const auto& host : registry_->hosts()) {
     if (host->service() == nullptr) continue;
-    const std::string reason = stall_reason(host->service()->stats(), steady_clock().now(), limit_);
-    if (!reason.empty()) reasons.push_back(host->spec().name + ": " + reason);
+    const engine::ServiceStats stats = host->service()->stats();
+    const TimePoint now = steady_clock().now();
+    if (std::string reason = stall_reason(stats, now, limit_); !reason.empty()) reasons.push_back(host->spec().name + ": " + reason);
+    if (std::string reason = stall_reason(stats, now, kDead * limit_); !reason.empty()) dead.push_back(host->spec().name + ": " + reason);
   }
   bool changed = false;
   {
     const std::lock_guard lock(mutex_);
     changed = reasons.empty() != reasons_.empty();
     reasons_ = reasons;
+    dead_ = std::move(dead);
     looked_ = steady_clock().now();
   }
   if (changed && !reasons.empty()) log::error("not ready: {}", reasons.front());

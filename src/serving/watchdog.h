@@ -30,6 +30,8 @@ class Watchdog {
 
   // Of the last look, no older than a second unless this thread stands still itself, which is a reason too.
   std::vector<std::string> reasons() const;
+  // Engines that have stood still for six times as long: only a new process helps.
+  std::vector<std::string> dead() const;
 
  private:
   void run();
@@ -41,7 +43,7 @@ class Watchdog {
   std::condition_variable wake_;
   bool stopping_ = false;
   TimePoint looked_{};
-  std::vector<std::string> reasons_;
+  std::vector<std::string> reasons_, dead_;
   std::thread thread_;
 };
 
