@@ -13,48 +13,35 @@ namespace {
 using json::Value;
 
 struct Part {
-  std::string type;
   std::string text;
-  bool has_text = false;
 };
 
-ApiStatus read_part_type(const Value& value, const Path& path, Part& part) {
-  WEIR_ASSIGN(part.type, read_text(value, path));
-  for (const char* kind : {"image_url", "input_image", "image", "input_audio", "audio", "file", "input_file", "video_url", "image_embeds"})
-    if (part.type == kind)
-      return refuse(path, fmt::format("is '{}', but this server's models read text only", kind), "unsupported_content");
-  WEIR_TRY(read_name(value, path, {"text", "refusal"}));
-  return {};
+// {"type": kind, kind: the text}
+Fields<Part> make_part_fields(std::string_view kind) {
+  Fields<Part> f;
+  f.value("type", json::Object{{"enum", json::Array{kind}}}, [](const Value&, const Path&, Part&) -> ApiStatus { return {}; }).required();
+  f.text(kind, [](Part& p, std::string v) { p.text = std::move(v); }).required();
+  f.ignore({"cache_control", "annotations", "prompt_cache_breakpoint"});
+  return f;
 }
 
-ApiStatus read_part_text(const Value& value, const Path& path, Part& part) {
-  WEIR_ASSIGN(part.text, read_text(value, path));
-  part.has_text = true;
-  return {};
-}
-
-const Fields<Part>& part_fields() {
-  static const Fields<Part> fields = [] {
-    Fields<Part> f;
-    f.value("type", schema(R"({"enum": ["text", "refusal"]})"), read_part_type).required();
-    f.value("text", schema(R"({"type": "string"})"), read_part_text);
-    f.value("refusal", schema(R"({"type": "string"})"), read_part_text);
-    f.ignore({"cache_control", "annotations", "prompt_cache_breakpoint"});
-    return f;
-  }();
-  return fields;
+const Fields<Part>& part_fields(std::string_view kind) {
+  static const Fields<Part> text = make_part_fields("text"), refusal = make_part_fields("refusal");
+  return kind == "text" ? text : refusal;
 }
 
 ApiResult<std::string> read_part(const Value& value, const Path& path) {
   WEIR_ASSIGN(const json::Object* object, read_object(value, path));
-  Part part;
   // The type first: of a picture nothing else should be complained about.
   WEIR_ASSIGN(const Value* type, require(*object, "type", path));
-  WEIR_TRY(read_part_type(*type, Path(path, "type"), part));
-  const char* holder = part.type == "text" ? "text" : "refusal";
-  WEIR_TRY(require(*object, holder, path));
-  WEIR_TRY(part_fields().read(*object, path, part));
-  return std::string(object->at(holder).get_string());
+  const Path place(path, "type");
+  for (const char* kind : {"image_url", "input_image", "image", "input_audio", "audio", "file", "input_file", "video_url", "image_embeds"})
+    if (*type == Value(kind))
+      return refuse(place, fmt::format("is '{}', but this server's models read text only", kind), "unsupported_content");
+  WEIR_ASSIGN(const std::string_view kind, read_name(*type, place, {"text", "refusal"}));
+  Part part;
+  WEIR_TRY(part_fields(kind).read(*object, path, part));
+  return std::move(part.text);
 }
 
 struct Call {
@@ -123,7 +110,8 @@ ApiStatus read_message_content(const Value& value, const Path& path, Message& me
 }
 
 Value content_schema() {
-  const json::Object parts{{"type", "array"}, {"items", part_fields().schema()}};
+  const json::Object parts{{"type", "array"},
+                           {"items", {{"anyOf", json::Array{part_fields("text").schema(), part_fields("refusal").schema()}}}}};
   return json::Object{{"anyOf", {json::Object{{"type", "string"}}, parts}}};
 }
 
