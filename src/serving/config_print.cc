@@ -2,8 +2,6 @@
 // The configuration as a file with comments, and the table of options for help and documentation.
 #include <fmt/core.h>
 
-#include <iterator>
-
 #include "serving/config_table.h"
 
 namespace weir::serving {
@@ -18,7 +16,7 @@ void print_models(const std::vector<ModelSpec>& models, std::string& out) {
     out += "\n[[models]]\n";
     for (const auto& row : model_rows()) {
       const auto value = row.get(model);
-      if (value && value != row.get(defaults)) fmt::format_to(std::back_inserter(out), "{} = {}\n", row.key, toml_of(row.rule, *value));
+      if (value && value != row.get(defaults)) out += fmt::format("{} = {}\n", row.key, toml_of(row.rule, *value));
     }
   }
 }
@@ -45,16 +43,16 @@ std::string print_config(const ServeConfig& config) {
   for (const auto& row : serve_rows()) {
     if (section_of(row.key) != section) {
       section = section_of(row.key);
-      fmt::format_to(std::back_inserter(out), "\n[{}]\n", section);
+      out += fmt::format("\n[{}]\n", section);
     }
     const auto value = row.get(config);
     if (!value) continue;
     if (row.secret) {
       const bool set = value != row.get(ServeConfig());
-      fmt::format_to(std::back_inserter(out), "# {}: {}\n", name_of(row.key), set ? "set, and not shown here" : "not set");
+      out += fmt::format("# {}: {}\n", name_of(row.key), set ? "set, and not shown here" : "not set");
       continue;
     }
-    fmt::format_to(std::back_inserter(out), "# {}\n{} = {}\n", row.help, name_of(row.key), toml_of(row.rule, *value));
+    out += fmt::format("# {}\n{} = {}\n", row.help, name_of(row.key), toml_of(row.rule, *value));
   }
   print_models(config.serve.models, out);
   return out;

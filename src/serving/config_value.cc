@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <iterator>
 
 #include "http/message.h"
 #include "serving/config_hint.h"
@@ -153,7 +152,7 @@ std::string toml_string(std::string_view text) {
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
-      fmt::format_to(std::back_inserter(out), "\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      out += fmt::format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
     else
       out += c;
   }

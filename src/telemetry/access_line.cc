@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <ctime>
-#include <iterator>
 
 #include "base/log.h"
 #include "telemetry/access_log.h"
@@ -93,14 +92,14 @@ std::string text_line(const AccessEntry& e, const AccessLogOptions& options, std
                                 e.bytes_out, e.total_ms);
   const auto add_text = [&](std::string_view name, std::string_view value) {
     if (value.empty()) return;
-    fmt::format_to(std::back_inserter(out), " {}=", name);
+    out += fmt::format(" {}=", name);
     if (value.find_first_of(" =\"\\") == std::string_view::npos)
       out += log::printable(value);
     else
       append_json_string(out, value);  // in quotes: a value cannot pass for another field
   };
   const auto add_count = [&](std::string_view name, std::int64_t value) {
-    if (value >= 0) fmt::format_to(std::back_inserter(out), " {}={}", name, value);
+    if (value >= 0) out += fmt::format(" {}={}", name, value);
   };
   add_text("id", e.id);
   add_text("gone", e.gone);
@@ -110,7 +109,7 @@ std::string text_line(const AccessEntry& e, const AccessLogOptions& options, std
   add_count("prompt_tokens", e.prompt_tokens);
   add_count("cached_tokens", e.cached_tokens);
   add_count("generated_tokens", e.generated_tokens);
-  if (e.ttft_ms >= 0) fmt::format_to(std::back_inserter(out), " ttft={:.1f}ms", e.ttft_ms);
+  if (e.ttft_ms >= 0) out += fmt::format(" ttft={:.1f}ms", e.ttft_ms);
   for (const std::string& reason : e.finish_reasons) add_text("finish", reason);
   if (options.prompts) {
     add_text("prompt", cut_text(e.prompt, options.max_text));

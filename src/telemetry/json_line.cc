@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <iterator>
 
 namespace weir::telemetry {
 namespace {
@@ -34,7 +33,7 @@ void append_ascii(std::string& out, char c) {
     default: break;
   }
   if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
-    fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
   else
     out += c;
 }
@@ -69,9 +68,9 @@ std::string& JsonLine::raw(std::string_view name) {
 }
 
 void JsonLine::text(std::string_view name, std::string_view value) { append_json_string(raw(name), value); }
-void JsonLine::number(std::string_view name, std::int64_t value) { fmt::format_to(std::back_inserter(raw(name)), "{}", value); }
+void JsonLine::number(std::string_view name, std::int64_t value) { raw(name) += fmt::format("{}", value); }
 void JsonLine::number(std::string_view name, double value, int decimals) {
-  fmt::format_to(std::back_inserter(raw(name)), "{:.{}f}", std::isfinite(value) ? value : 0.0, decimals);
+  raw(name) += fmt::format("{:.{}f}", std::isfinite(value) ? value : 0.0, decimals);
 }
 void JsonLine::truth(std::string_view name, bool value) { raw(name) += value ? "true" : "false"; }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/metrics.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <utility>
 
@@ -143,7 +142,7 @@ void Metrics::record_http(const HttpSample& sample) {
   const std::string_view method = usual_method(sample.method);
   const int status = std::clamp(sample.status, 0, 999);
   char digits[4] = {};
-  const auto end = fmt::format_to_n(digits, 3, "{}", status).out;
+  const char* end = std::to_chars(digits, digits + 3, status).ptr;
   add(books_->http_requests[Name({method, sample.route, {digits, static_cast<std::size_t>(end - digits)}})]);
   books_->routes[Name({method, sample.route})].time.record(sample.total_s);
   add(books_->bytes_in, sample.bytes_in);
