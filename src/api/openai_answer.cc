@@ -61,6 +61,10 @@ std::string TokenWriter::bytes(TokenId id, bool special) const {
   return tokenizer_->token_bytes(id, special);
 }
 
+bool TokenWriter::ends_generation(TokenId id) const {
+  return tokenizer_ && std::ranges::find(tokenizer_->end_of_generation, id) != tokenizer_->end_of_generation.end();
+}
+
 std::string TokenWriter::name(TokenId id) const {
   if (as_ids_ || !tokenizer_ || id < 0 || id >= tokenizer_->vocab_size()) return fmt::format("token_id:{}", id);
   const std::string_view text = tokenizer_->token_text(id);

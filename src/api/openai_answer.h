@@ -30,6 +30,7 @@ class TokenWriter {
   void prompt_entry(JsonText& out, const sampling::TokenLogprobs& entry, std::int32_t top_n) const;
   // The vocabulary's own text, which names one token only, as legacy logprobs have it; "token_id:7" with as_ids.
   std::string name(TokenId id) const;
+  bool ends_generation(TokenId id) const;
   std::string bytes(TokenId id, bool special = true) const;  // special: such tokens are written out
 
  private:

@@ -35,7 +35,8 @@ class ChatWriter final : public ResponseWriter {
         ids_(request.return_token_ids),
         as_ids_(request.tokens_as_ids),
         top_n_(request.options.sampling.logprobs),
-        prompt_top_n_(request.prompt_logprobs_shown) {}
+        prompt_top_n_(request.prompt_logprobs_shown),
+        stop_tokens_(request.options.sampling.stop_tokens) {}
 
   void begin(const AnswerContext& context, const Sink&) override {
     head_ = answer_head(context, "chatcmpl-", stream_ ? "chat.completion.chunk" : "chat.completion");
@@ -104,8 +105,10 @@ class ChatWriter final : public ResponseWriter {
     generated_ += static_cast<std::int64_t>(delta.tokens.size());
     if (ids_) choice.ids.insert(choice.ids.end(), delta.tokens.begin(), delta.tokens.end());
     if (top_n_ >= 0) {
-      for (const auto& entry : delta.logprobs) tokens_.chat_entry(choice.logprobs, entry, top_n_);
-      choice.has_logprobs |= !delta.logprobs.empty();
+      std::span<const sampling::TokenLogprobs> entries = delta.logprobs;
+      if (delta.end && !entries.empty() && is_end(entries.back().token.id)) entries = entries.first(entries.size() - 1);
+      for (const auto& entry : entries) tokens_.chat_entry(choice.logprobs, entry, top_n_);
+      choice.has_logprobs |= !entries.empty();
     }
     prompt_logprobs_.insert(prompt_logprobs_.end(), delta.prompt_logprobs.begin(), delta.prompt_logprobs.end());
   }
@@ -166,6 +169,9 @@ class ChatWriter final : public ResponseWriter {
   }
 
   // What was gathered since the last event, or in all.
+  // The token that ended the answer is no part of it, so the entries' bytes are the content.
+  bool is_end(TokenId id) const { return std::ranges::find(stop_tokens_, id) != stop_tokens_.end() || tokens_.ends_generation(id); }
+
   void write_logprobs(JsonText& out, Choice& choice) const {
     out.key("logprobs");
     if (!std::exchange(choice.has_logprobs, false)) {
@@ -257,6 +263,7 @@ class ChatWriter final : public ResponseWriter {
   TokenWriter tokens_{nullptr, false};
   std::vector<TokenId> prompt_;
   std::vector<Choice> choices_;
+  std::vector<TokenId> stop_tokens_;
   std::vector<sampling::TokenLogprobs> prompt_logprobs_;
   std::int64_t generated_ = 0;
   Usage usage_;

@@ -80,6 +80,7 @@ Status ModelRegistry::add(ModelSpec spec) {
   const std::string name = spec.name;
   entry->spec = std::move(spec);
   entries_.emplace(name, std::move(entry));
+  if (default_.empty()) default_ = name;
   return {};
 }
 
@@ -94,9 +95,9 @@ std::optional<ModelRegistry::Target> ModelRegistry::find(std::string_view name) 
   return find_locked(name);
 }
 
-std::optional<std::string> ModelRegistry::only_model() const {
+std::optional<std::string> ModelRegistry::default_model() const {
   const std::lock_guard lock(mutex_);
-  return entries_.size() == 1 ? std::optional(entries_.begin()->first) : std::nullopt;
+  return default_.empty() ? std::nullopt : std::optional(default_);
 }
 
 ModelRegistry::Lease ModelRegistry::lease_of(Entry& entry, const std::string& adapter) {

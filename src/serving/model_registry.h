@@ -84,8 +84,8 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
     std::string model, adapter;
   };
   std::optional<Target> find(std::string_view name) const;
-  // The only model there is, for requests that name none.
-  std::optional<std::string> only_model() const;
+  // The first that was named, for requests that name none.
+  std::optional<std::string> default_model() const;
 
   // `done` comes at once when the model is in memory or cannot be had, else from the loading thread: 404 for unknown names, 503 when too
   // many wait, when it takes longer than the patience, or when there is no room for it.
@@ -154,6 +154,7 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   RegistryHooks hooks_;
   const Clock& clock_;
   mutable std::mutex mutex_;
+  std::string default_;
   std::condition_variable changed_;
   std::map<std::string, std::unique_ptr<Entry>, std::less<>> entries_;
   std::map<std::string, Target, std::less<>> names_;  // aliases and adapters

@@ -6,9 +6,9 @@ namespace weir::serving {
 void Service::with_model(const std::shared_ptr<Call>& call, const std::string& asked, WithModel then) {
   std::string name = asked;
   if (name.empty()) {
-    const auto only = registry->only_model();
-    if (!only) return call->fail(api::bad_request("model", "which model? GET /v1/models lists them", "missing_required_parameter"));
-    name = *only;
+    const auto first = registry->default_model();
+    if (!first) return call->fail(api::bad_request("model", "which model? GET /v1/models lists them", "missing_required_parameter"));
+    name = *first;
   }
   const auto target = registry->find(name);
   if (auto allowed = target ? access->may_use(call->caller, name) : api::ApiResult<void>(); !allowed) return call->fail(allowed.error());

@@ -6,6 +6,7 @@ import anthropic
 from weir_server import MODEL, ServerTest
 
 ASK = [{"role": "user", "content": "What is the capital of France? Answer in one short sentence."}]
+GREEDY = {"extra_body": {"temperature": 0}}  # the client of today has no parameter of that name
 WEATHER = {"name": "get_weather", "description": "The weather of a city", "input_schema": {
     "type": "object", "properties": {"city": {"type": "string", "maxLength": 30}}, "required": ["city"], "additionalProperties": False}}
 
@@ -15,7 +16,7 @@ class Anthropic(ServerTest):
         self.client = anthropic.Anthropic(base_url=self.server.url, api_key="none", max_retries=0, timeout=120)
 
     def ask(self, **options):
-        return self.client.messages.create(**{"model": MODEL, "max_tokens": 24, "messages": ASK, "temperature": 0, **options})
+        return self.client.messages.create(**{"model": MODEL, "max_tokens": 24, "messages": ASK, **GREEDY, **options})
 
     def test_a_message(self):
         answer = self.ask(system="You are a geographer.")
@@ -26,7 +27,7 @@ class Anthropic(ServerTest):
 
     def test_a_stream_is_the_message_in_pieces(self):
         whole = self.ask()
-        with self.client.messages.stream(model=MODEL, max_tokens=24, messages=ASK, temperature=0) as stream:
+        with self.client.messages.stream(model=MODEL, max_tokens=24, messages=ASK, **GREEDY) as stream:
             text = "".join(stream.text_stream)
             final = stream.get_final_message()
         self.assertEqual(text, whole.content[0].text)
@@ -46,7 +47,7 @@ class Anthropic(ServerTest):
 
     def test_streamed_tool_input(self):
         whole = self.ask(tools=[WEATHER], tool_choice={"type": "tool", "name": "get_weather"}, max_tokens=120)
-        with self.client.messages.stream(model=MODEL, max_tokens=120, messages=ASK, temperature=0, tools=[WEATHER],
+        with self.client.messages.stream(model=MODEL, max_tokens=120, messages=ASK, **GREEDY, tools=[WEATHER],
                                          tool_choice={"type": "tool", "name": "get_weather"}) as stream:
             final = stream.get_final_message()
         self.assertEqual([b.input for b in final.content if b.type == "tool_use"], [b.input for b in whole.content if b.type == "tool_use"])
@@ -61,4 +62,4 @@ class Anthropic(ServerTest):
         with self.assertRaises(anthropic.NotFoundError):
             self.ask(model="no-such-model")
         with self.assertRaises(anthropic.BadRequestError):
-            self.ask(temperature=7)
+            self.ask(extra_body={"temperature": 7})

@@ -40,7 +40,10 @@ class Ollama(ServerTest):
         schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}}, "required": ["name"], "additionalProperties": False}
         answer = self.client.chat(MODEL, ASK, format=schema, options={"temperature": 1, "seed": 3, "num_predict": 100})
         self.assertEqual(list(json.loads(answer.message.content)), ["name"])
-        json.loads(self.client.chat(MODEL, ASK, format="json", options={"temperature": 0, "num_predict": 400}).message.content)
+        answer = self.client.chat(MODEL, ASK, format="json", options={"temperature": 0, "num_predict": 1000})
+        self.assertTrue(answer.message.content.lstrip().startswith("{"))
+        if answer.done_reason == "stop":
+            json.loads(answer.message.content)
 
     @unittest.skipUnless(MINILM.exists(), "MiniLM is not here: run tools/fetch_test_data.py")
     def test_embed(self):
