@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 
 #include "api/translation.h"
@@ -151,6 +152,15 @@ struct Message {
   const Value* content = nullptr;
 };
 
+// A text, or blocks of these kinds.
+Value content_schema(std::initializer_list<std::string_view> types) {
+  json::Array kinds;
+  for (const Kind& kind : kKinds)
+    if (std::find(types.begin(), types.end(), kind.type) != types.end()) kinds.push_back(kind.fields().schema());
+  json::Object blocks{{"type", "array"}, {"minItems", 1}, {"items", {{"anyOf", std::move(kinds)}}}};
+  return json::Object{{"anyOf", json::Array{json::Object{{"type", "string"}}, std::move(blocks)}}};
+}
+
 const Fields<Message>& message_fields() {
   static const Fields<Message> fields = [] {
     Fields<Message> f;
@@ -160,10 +170,7 @@ const Fields<Message>& message_fields() {
               return {};
             })
         .required();
-    json::Array kinds;
-    for (const Kind& kind : kKinds) kinds.push_back(kind.fields().schema());
-    json::Object blocks{{"type", "array"}, {"items", {{"anyOf", std::move(kinds)}}}};
-    f.value("content", json::Object{{"anyOf", json::Array{json::Object{{"type", "string"}}, std::move(blocks)}}},
+    f.value("content", content_schema({"text", "tool_use", "tool_result", "thinking", "redacted_thinking"}),
             [](const Value& value, const Path&, Message& m) -> ApiStatus {
               m.content = &value;
               return {};
@@ -285,6 +292,20 @@ ApiResult<AnthropicConversation> read_anthropic_messages(const Value& value, con
   return turns.take(path);
 }
 
-Value anthropic_messages_schema() { return json::Object{{"type", "array"}, {"minItems", 1}, {"items", message_fields().schema()}}; }
+// Each role has blocks of its own, which the table of fields does not say.
+Value anthropic_messages_schema() {
+  const std::pair<const char*, Value> roles[] = {{"user", content_schema({"text", "tool_result"})},
+                                                 {"assistant", content_schema({"text", "tool_use", "thinking", "redacted_thinking"})},
+                                                 {"system", content_schema({"text"})}};
+  json::Array messages;
+  for (const auto& [role, content] : roles) {
+    json::Object message = message_fields().schema();
+    json::Object& properties = message["properties"].as_object();
+    properties["role"] = json::Object{{"enum", json::Array{role}}};
+    properties["content"] = content;
+    messages.push_back(std::move(message));
+  }
+  return json::Object{{"type", "array"}, {"minItems", 1}, {"items", {{"anyOf", std::move(messages)}}}};
+}
 
 }  // namespace weir::api

@@ -337,7 +337,8 @@ Value items_schema() {
   json::Array kinds;
   for (const Kind& kind : kKinds) kinds.push_back(kind.fields().schema());
   return json::Object{
-      {"anyOf", {json::Object{{"type", "string"}}, json::Object{{"type", "array"}, {"items", {{"anyOf", std::move(kinds)}}}}}}};
+      {"anyOf",
+       {json::Object{{"type", "string"}}, json::Object{{"type", "array"}, {"minItems", 1}, {"items", {{"anyOf", std::move(kinds)}}}}}}};
 }
 
 json::Array messages_of(std::string_view instructions, const json::Array& items) {

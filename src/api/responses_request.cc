@@ -314,8 +314,8 @@ ApiStatus read_conversation(Draft& draft, const ResponsesState& state, Responses
   if (draft.input) {
     WEIR_ASSIGN(request.input, read_items(*draft.input, path));
   }
-  if (request.input.empty() && items.empty())
-    return refuse(path, draft.input ? "is an empty list" : "is missing", "missing_required_parameter");
+  if (draft.input && request.input.empty()) return refuse(path, "is an empty list", "empty");
+  if (!draft.input && items.empty()) return refuse(path, "is missing", "missing_required_parameter");
   const std::size_t first = items.size();
   items.insert(items.end(), request.input.begin(), request.input.end());
   WEIR_TRY(check_calls(items, first, path));
@@ -369,6 +369,12 @@ ApiResult<ResponsesRequest> parse_response_request(std::string_view body, const 
   return request;
 }
 
-json::Object responses_request_schema() { return response_fields().schema(); }
+// Something must be there to be answered.
+json::Object responses_request_schema() {
+  json::Object described = response_fields().schema();
+  described["anyOf"] = schema(R"([{"required": ["input"], "properties": {"input": {"type": ["string", "array"]}}},
+    {"required": ["previous_response_id"], "properties": {"previous_response_id": {"type": "string"}}}])");
+  return described;
+}
 
 }  // namespace weir::api
