@@ -25,7 +25,11 @@ std::span<const std::string_view> output_format_names();
 const OutputFormat* guess_output_format(std::string_view chat_template, const std::function<bool(std::string_view)>& has_token);
 
 std::string_view name_of(const OutputFormat& format);
+// Whether the family has a way of its own to call tools. Where it has none, calls are bare JSON: grammars can force them, and a model
+// can be asked for them by tool_prompt().
 bool has_tools(const OutputFormat& format);
+// For models whose template writes no tools: what a system message says of them, and how to call them.
+std::string tool_prompt(const GenerationRequest& request);
 // Whether the format is written with special tokens, so that the text must show them (GenerationRequest::show_special).
 bool needs_special(const OutputFormat& format);
 

@@ -61,6 +61,7 @@ struct OutputFormat {
   std::span<const CallSyntax> calls = {};         // several: what follows the mark tells which; grammars use the first
   ChannelMarks channels = {};                     // instead of both
   std::span<const std::string_view> silent = {};  // marks around the content, which are left out
+  bool generic = false;                           // the calls are what any model can be asked for, not this family's own
   bool special = false;                           // the marks are special tokens
   IdStyle ids = IdStyle::kCall;
 };

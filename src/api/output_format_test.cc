@@ -23,6 +23,7 @@ TEST(OutputFormats, EachIsFoundByItsName) {
   EXPECT_FALSE(find_output_format("nope"));
   EXPECT_FALSE(has_tools(*find_output_format("none")));
   EXPECT_FALSE(has_tools(*find_output_format("think")));
+  EXPECT_TRUE(has_tools(*find_output_format("json")));
   EXPECT_TRUE(has_tools(*find_output_format("gpt-oss")));
   EXPECT_TRUE(needs_special(*find_output_format("gpt-oss")));
   EXPECT_FALSE(needs_special(*find_output_format("hermes")));

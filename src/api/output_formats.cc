@@ -186,8 +186,8 @@ constexpr ChannelMarks kHarmony{.start = "<|start|>",
                                 .recipient = "functions."};
 
 constexpr std::array kFormats{
-    OutputFormat{.name = "none"},
-    OutputFormat{.name = "think", .reasoning = kThink},
+    OutputFormat{.name = "none", .calls = kBareJson, .generic = true},
+    OutputFormat{.name = "think", .reasoning = kThink, .calls = kBareJson, .generic = true},
     OutputFormat{.name = "json", .reasoning = kThink, .calls = kBareJson},
     OutputFormat{.name = "hermes", .reasoning = kThink, .calls = kHermes},
     OutputFormat{.name = "qwen3-coder", .reasoning = kThink, .calls = kQwen3Coder},
@@ -257,7 +257,7 @@ const OutputFormat* find_output_format(std::string_view name) {
 
 std::string_view name_of(const OutputFormat& format) { return format.name; }
 
-bool has_tools(const OutputFormat& format) { return !format.calls.empty() || !format.channels.message.empty(); }
+bool has_tools(const OutputFormat& format) { return !format.generic; }
 
 bool needs_special(const OutputFormat& format) { return format.special; }
 

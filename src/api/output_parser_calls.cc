@@ -10,18 +10,45 @@
 namespace weir::api {
 namespace {
 
-// {"name": …, "arguments": {…}}, in either order; with an id or a type beside them.
+// Takes the bytes of a JSON string's inside to what they stand for, one at a time; half a surrogate pair alone is wrong.
+class StringDecoder {
+ public:
+  // False: not a byte of a string. `out` gets what is complete.
+  bool step(char c, std::string& out) {
+    text_ += c;
+    if (text_[0] != '\\') {
+      out += std::exchange(text_, {});
+      return true;
+    }
+    const bool code = text_.size() > 1 && text_[1] == 'u';
+    if (text_.size() < (code ? 6u : 2u)) return true;
+    const bool high = code && text_.size() == 6 && std::string_view("dD").find(text_[2]) != std::string_view::npos && text_[3] >= '8' &&
+                      std::string_view("89abAB").find(text_[3]) != std::string_view::npos;
+    if (high || (text_.size() > 6 && text_.size() < 12)) return text_.size() < 8 || text_.substr(6, 2) == "\\u";
+    const auto value = json::parse('"' + std::exchange(text_, {}) + '"', "text");
+    if (!value) return false;
+    out += value->get_string();
+    return true;
+  }
+  bool ended(char c) const { return text_.empty() && c == '"'; }
+
+ private:
+  std::string text_;  // an escape
+};
+
+// {"name": …, "arguments": {…}}, in either order; with an id or a type beside them. The arguments may be a text that holds the object.
 class JsonCallReader final : public CallReader {
  public:
   explicit JsonCallReader(AnswerWriter& writer) : writer_(writer) {}
   ReadStep step(char c) override;
 
  private:
-  enum class State { kOpen, kKeyStart, kKey, kColon, kValue, kName, kArguments, kOther, kNext };
+  enum class State { kOpen, kKeyStart, kKey, kColon, kValue, kName, kArguments, kQuoted, kOther, kNext };
   enum class Member { kName, kArguments, kOther };
   bool known_key();
   ReadStep value(char c);
   ReadStep arguments(char c);
+  ReadStep quoted_arguments(char c);
   ReadStep next(char c);
   bool begin();
 
@@ -29,12 +56,14 @@ class JsonCallReader final : public CallReader {
   State state_ = State::kOpen;
   Member member_ = Member::kOther;
   std::string key_, name_, early_;
-  bool named_ = false, has_arguments_ = false, begun_ = false;
+  bool named_ = false, has_arguments_ = false, begun_ = false, whole_ = false;
   JsonScanner scanner_;
+  StringDecoder decoder_;
 };
 
 ReadStep JsonCallReader::step(char c) {
   if (state_ == State::kArguments) return arguments(c);
+  if (state_ == State::kQuoted) return quoted_arguments(c);
   if (state_ == State::kOther) {
     const ReadStep step = scanner_.step(c);
     if (step == ReadStep::kMore || step == ReadStep::kBad) return step;
@@ -93,8 +122,31 @@ ReadStep JsonCallReader::value(char c) {
   has_arguments_ = true;
   scanner_ = JsonScanner(true);
   state_ = State::kArguments;
-  if (c != '{' || (named_ && !begin())) return ReadStep::kBad;
-  return arguments(c);
+  if (c == '"') {
+    state_ = State::kQuoted;
+    return ReadStep::kMore;
+  }
+  return c == '{' && (!named_ || begin()) ? arguments(c) : ReadStep::kBad;
+}
+
+ReadStep JsonCallReader::quoted_arguments(char c) {
+  if (decoder_.ended(c)) {
+    state_ = State::kNext;
+    const bool nothing = !begun_ && early_.empty();
+    if (nothing && !named_) early_ = "{}";
+    return whole_ || nothing ? ReadStep::kMore : ReadStep::kBad;
+  }
+  std::string text;
+  if (!decoder_.step(c, text)) return ReadStep::kBad;
+  for (const char byte : text) {
+    const bool before = !begun_ && early_.empty();
+    if ((whole_ || before) && is_json_space(byte)) continue;
+    if (before && named_ && (byte != '{' || !begin())) return ReadStep::kBad;
+    if (whole_ || arguments(byte) == ReadStep::kBad) return ReadStep::kBad;
+    whole_ = state_ == State::kNext;
+  }
+  state_ = State::kQuoted;
+  return ReadStep::kMore;
 }
 
 ReadStep JsonCallReader::arguments(char c) {

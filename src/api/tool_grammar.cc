@@ -71,15 +71,11 @@ ApiError unsupported(std::string param, std::string message) {
 
 ApiResult<std::optional<GrammarSpec>> AnswerGrammar::make() {
   if (forced() && tools_.empty()) return std::unexpected(bad_request("tool_choice", "names no function of \"tools\""));
-  if (forced() && !has_tools(format_)) {
-    return std::unexpected(
-        unsupported("tool_choice", fmt::format("this model's output format, \"{}\", has no calls of tools", format_.name)));
-  }
   const auto& given = request_.options.grammar;
-  const bool calls = has_tools(format_) && holds_calls();
+  const bool calls = holds_calls();
   const AnswerStart start = answer_start(format_, request_, prompt_);
   const bool reasons = has_channels(format_) || start != AnswerStart::kNoReasoning;
-  const bool either = given && has_tools(format_) && !tools_.empty();
+  const bool either = given && !tools_.empty();
   if (!calls && !either && !(given && reasons)) return given;
   // An expression is read in its own way only as a whole grammar.
   if (given && given->kind == GrammarKind::kRegex && !forced()) {
