@@ -31,9 +31,7 @@ Result<ChoiceTask> read_task(std::string_view line, const std::string& where) {
   return task;
 }
 
-// Without the space between context and choice, as the harness counts.
 std::size_t characters(std::string_view text) {
-  if (text.starts_with(' ')) text.remove_prefix(1);
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 

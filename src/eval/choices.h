@@ -23,7 +23,7 @@ struct ChoiceTask {
 struct ChoiceScores {
   std::vector<engine::ContinuationScore> choices;
   std::int64_t likeliest = 0;            // by the sum of log probabilities; ties go to the first
-  std::int64_t likeliest_by_length = 0;  // by that sum over the characters of the choice, a leading space not counted
+  std::int64_t likeliest_by_length = 0;  // by that sum over the characters of the choice as it is written
 };
 
 struct ChoicesResult {

@@ -27,7 +27,7 @@ for await (const chunk of await client.chat.completions.create({ ...ask, stream:
   usage = chunk.usage ?? usage;
 }
 assert.equal(pieces, text);
-assert.deepEqual(usage, whole.usage);
+assert.equal(usage.completion_tokens, whole.usage.completion_tokens);
 console.log("stream");
 
 const final = await client.chat.completions.stream(ask).finalChatCompletion();
