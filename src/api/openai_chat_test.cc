@@ -107,7 +107,7 @@ TEST(ChatRequest, MessagesBecomeWhatTemplatesRead) {
   EXPECT_EQ(json::Value(r.messages), schema(R"([
     {"role": "system", "content": "Be\nbrief."},
     {"role": "user", "content": "é", "name": "Ann"},
-    {"role": "assistant", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"x": 1}}, "id": "c1"}]},
+    {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"x": 1}}, "id": "c1"}]},
     {"role": "tool", "content": "42", "tool_call_id": "c1", "name": "f"},
     {"role": "assistant", "content": "It is 42.", "reasoning_content": "Hm."}])"))
       << text_of(r.messages);

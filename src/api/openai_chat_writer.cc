@@ -101,6 +101,9 @@ class ChatWriter final : public ResponseWriter {
     return choices_[at];
   }
 
+  // The token that ended the answer is no part of it, so the entries' bytes are the content.
+  bool is_end(TokenId id) const { return std::ranges::find(stop_tokens_, id) != stop_tokens_.end() || tokens_.ends_generation(id); }
+
   void take_tokens(Choice& choice, const ChoiceDelta& delta) {
     generated_ += static_cast<std::int64_t>(delta.tokens.size());
     if (ids_) choice.ids.insert(choice.ids.end(), delta.tokens.begin(), delta.tokens.end());
@@ -169,9 +172,6 @@ class ChatWriter final : public ResponseWriter {
   }
 
   // What was gathered since the last event, or in all.
-  // The token that ended the answer is no part of it, so the entries' bytes are the content.
-  bool is_end(TokenId id) const { return std::ranges::find(stop_tokens_, id) != stop_tokens_.end() || tokens_.ends_generation(id); }
-
   void write_logprobs(JsonText& out, Choice& choice) const {
     out.key("logprobs");
     if (!std::exchange(choice.has_logprobs, false)) {

@@ -159,8 +159,8 @@ json::Array calls_for_template(const std::vector<Call>& calls) {
 
 json::Object for_template(const Message& message, const std::map<std::string, std::string, std::less<>>& called) {
   json::Object out{{"role", message.role}};
-  // Without content there is no key beside calls, as with transformers (text::Messages::assistant_calls).
-  if (message.calls.empty() || !message.content.empty()) out["content"] = message.content;
+  // Always a text, as with vLLM: templates add it to others, and many would refuse a message without one.
+  out["content"] = message.content;
   if (!message.reasoning.empty()) out["reasoning_content"] = message.reasoning;
   if (!message.calls.empty()) out["tool_calls"] = calls_for_template(message.calls);
   if (!message.tool_call_id.empty()) out["tool_call_id"] = message.tool_call_id;
