@@ -18,6 +18,7 @@
 #include "http/socket_address.h"
 #include "loadgen/event_loop.h"
 #include "loadgen/paced_answer.h"
+#include "loadgen/runner.h"
 #include "loadgen/statistics.h"
 
 namespace weir::loadgen {
@@ -119,7 +120,11 @@ void NullServer::Core::on_socket(std::uint64_t tag, std::uint32_t events, TimePo
 void NullServer::Core::accept_all() {
   while (true) {
     const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;
+    if (fd < 0) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      loop_->remove(listener_);  // out of files: whoever connects waits until some are free again
+      return loop_->at(now() + std::chrono::milliseconds(10), kListenTag);
+    }
     const int on = 1;
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const std::uint64_t tag = next_tag_++;
@@ -219,6 +224,10 @@ void NullServer::Core::begin(Peer& peer, TimePoint when) {
 }
 
 void NullServer::Core::on_due(std::uint64_t tag, TimePoint) {
+  if (tag == kListenTag) {
+    if (!loop_->watch(listener_, EPOLLIN, kListenTag)) loop_->at(now() + std::chrono::milliseconds(10), kListenTag);
+    return;
+  }
   const auto found = peers_.find(tag);
   if (found == peers_.end()) return;
   Peer& peer = *found->second;
@@ -310,6 +319,7 @@ void NullServer::Core::close(Peer& peer) {
 }
 
 Result<std::unique_ptr<NullServer>> NullServer::start(NullServerOptions options) {
+  raise_file_limit();
   const auto plain = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\' && c != 0x7f; };
   if (!std::all_of(options.model.begin(), options.model.end(), plain))
     return fail(ErrorCode::kInvalidArgument, "the model's name must not have quotes, backslashes or control characters");

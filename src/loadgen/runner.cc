@@ -12,13 +12,6 @@
 namespace weir::loadgen {
 namespace {
 
-void raise_file_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 Status check(const LoadPlan& plan, const RunOptions& options) {
   if (plan.conversations.empty()) return fail(ErrorCode::kInvalidArgument, "there is nothing to send");
   for (const Conversation& conversation : plan.conversations)
@@ -33,6 +26,13 @@ Status check(const LoadPlan& plan, const RunOptions& options) {
 }
 
 }  // namespace
+
+void raise_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 Result<RunResult> run(const LoadPlan& plan, const Target& target, const RunOptions& options, Progress& progress) {
   WEIR_TRY(check(plan, options));

@@ -29,6 +29,8 @@ struct Progress {
   std::atomic<bool> stop{false};  // set it to end the run early
 };
 
+void raise_file_limit();  // of the process, as far as it may
+
 // Fails when not even one connection can be made. Errors of requests are in their records.
 Result<RunResult> run(const LoadPlan& plan, const Target& target, const RunOptions& options, Progress& progress);
 

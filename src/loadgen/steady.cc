@@ -13,21 +13,23 @@ namespace {
 
 constexpr std::size_t kFewest = 100, kBatch = 5, kMostSamples = 20000;
 
-// How many batches to drop so that the standard error of the rest's mean is least; all when the least lies beyond the middle.
-std::optional<std::size_t> mser(const std::vector<double>& values) {
+// How many samples to drop: the fewest whose rest has, but for a twentieth, the least standard error of its mean that can be had, or one
+// below a thousandth of the mean. All are too few when that takes more than half of them.
+std::optional<std::size_t> warm_up_length(const std::vector<double>& values) {
   std::vector<double> batches;
   for (std::size_t i = 0; i + kBatch <= values.size(); i += kBatch) batches.push_back(mean_of(std::span(values).subspan(i, kBatch)));
   const std::size_t n = batches.size();
-  double sum = 0, squares = 0, least = std::numeric_limits<double>::infinity();
-  std::size_t best = 0;
+  std::vector<double> errors(n, std::numeric_limits<double>::infinity());
+  double sum = 0, squares = 0;
   for (std::size_t cut = n; cut-- > 0;) {  // from the end, so that both sums grow
     sum += batches[cut];
     squares += batches[cut] * batches[cut];
     const auto left = static_cast<double>(n - cut);
-    if (left < 5) continue;
-    const double error = std::max(0.0, squares / left - (sum / left) * (sum / left)) / left;
-    if (error <= least) least = error, best = cut;
+    if (left >= 5) errors[cut] = std::sqrt(std::max(0.0, squares / left - (sum / left) * (sum / left)) / left);
   }
+  const double small = std::max(1.05 * *std::min_element(errors.begin(), errors.end()), 1e-3 * sum / static_cast<double>(n));
+  const auto best =
+      static_cast<std::size_t>(std::find_if(errors.begin(), errors.end(), [&](double e) { return e <= small; }) - errors.begin());
   if (best > n / 2) return std::nullopt;
   return best * kBatch;
 }
@@ -89,7 +91,7 @@ Steady find_steady(const RunResult& result, const MetricOptions& options) {
     steady.why_not = "fewer than 100 answers";
     return steady;
   }
-  const auto cut = mser(e2e);
+  const auto cut = warm_up_length(e2e);
   if (!cut) {
     steady.why_not = "latencies still change in the second half";
     return steady;
