@@ -225,6 +225,7 @@ class Turns {
       out.ends_with_assistant = last().contains("content") && !last().at("content").get_string().empty();
       if (!out.ends_with_assistant) messages_.pop_back();
     }
+    if (messages_.empty()) return refuse(path, "holds nothing that could be answered", "empty");
     // Without content there is no key beside calls, as with transformers.
     for (Value& message : messages_)
       if (!message.get_object().contains("tool_calls") && !message.get_object().contains("content")) message.get_object()["content"] = "";

@@ -126,6 +126,7 @@ TEST(AnthropicRequestTest, WrongRequestsNameTheField) {
       {head + R"("x": 1})", "x"},
       {head + R"("messages": []})", "messages"},
       {head + R"("messages": {}})", "messages"},
+      {head + R"("messages": [{"role": "assistant", "content": ""}]})", "messages"},
       {head + R"("messages": [{"role": "tool", "content": "x"}]})", "messages[0].role"},
       {head + R"("messages": [{"role": "user"}]})", "messages[0].content"},
       {head + user + "[]}]}", "messages[0].content"},

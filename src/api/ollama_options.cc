@@ -119,12 +119,10 @@ void add_ollama_fields(Fields<Draft>& f) {
       .note("'json', or a JSON schema; a keyword that cannot be enforced is an error.");
   f.value("think", schema(R"({"anyOf": [{"type": "boolean"}, {"enum": ["low", "medium", "high", "max"]}]})"), read_think);
   f.boolean("stream", [](Draft& d, bool v) { d.out.generation.stream = v; }).note("true by default.");
-  f.value("keep_alive", schema(R"({"anyOf": [{"type": "string"}, {"type": "number"}]})"),
-          [](const Value& value, const Path& path, Draft& d) -> ApiStatus {
-            WEIR_ASSIGN(d.out.keep_alive, read_keep_alive(value, path));
-            return {};
-          })
-      .note("How long the model should stay in memory; 0 without a prompt unloads it.");
+  f.value("keep_alive", keep_alive_schema(), [](const Value& value, const Path& path, Draft& d) -> ApiStatus {
+     WEIR_ASSIGN(d.out.keep_alive, read_keep_alive(value, path));
+     return {};
+   }).note("How long the model should stay in memory; 0 without a prompt unloads it.");
   f.boolean("truncate", [](Draft& d, bool v) {
      if (v) d.out.generation.truncate_prompt = 0;
    }).note("true: a prompt that is too long loses its beginning; else it is an error.");
@@ -151,6 +149,11 @@ ApiStatus finish_ollama(Draft& draft) {
     return refuse(Path(root, "top_logprobs"), "needs 'logprobs' to be true", "conflicting_parameters");
   if (draft.logprobs) sampling.logprobs = static_cast<std::int32_t>(draft.top_logprobs.value_or(0));
   return {};
+}
+
+Value keep_alive_schema() {
+  return schema(R"({"anyOf": [{"type": "number"},
+    {"type": "string", "pattern": "^-?([0-9]+(\\.[0-9]+)?|([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h))+)$"}]})");
 }
 
 ApiResult<Duration> read_keep_alive(const Value& value, const Path& path) {

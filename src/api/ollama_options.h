@@ -29,5 +29,6 @@ json::Value ollama_options_schema();
 
 // Seconds, or a text as Go writes durations ("5m", "1h30m", "-1"); negative: for ever.
 ApiResult<Duration> read_keep_alive(const json::Value& value, const Path& path);
+json::Value keep_alive_schema();
 
 }  // namespace weir::api

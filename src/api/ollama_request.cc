@@ -285,7 +285,7 @@ ApiStatus check_keep_alive(const Value& value, const Path& path, T&) {
 void add_embed_fields(Fields<EmbedDraft>& f) {
   f.text("model", [](EmbedDraft& d, std::string v) { set_model(d.out, std::move(v)); }).required();
   f.value("options", ollama_options_schema(), check_options<EmbedDraft>);
-  f.value("keep_alive", schema(R"({"anyOf": [{"type": "string"}, {"type": "number"}]})"), check_keep_alive<EmbedDraft>);
+  f.value("keep_alive", keep_alive_schema(), check_keep_alive<EmbedDraft>);
 }
 
 ApiStatus read_inputs(const Value& value, const Path& path, EmbedDraft& draft) {
@@ -336,7 +336,9 @@ const Fields<ShowDraft>& show_fields() {
   static const Fields<ShowDraft> fields = [] {
     Fields<ShowDraft> f;
     f.text("model", [](ShowDraft& d, std::string v) { d.model = std::move(v); });
-    f.text("name", [](ShowDraft& d, std::string v) { d.model = std::move(v); }).note("What 'model' was called before.");
+    f.text("name", [](ShowDraft& d, std::string v) {
+       if (d.model.empty()) d.model = std::move(v);
+     }).note("What 'model' was called before.");
     f.ignore({"verbose", "system", "template", "options"});
     return f;
   }();
@@ -371,6 +373,11 @@ json::Object ollama_chat_request_schema() { return chat_fields().schema(); }
 json::Object ollama_generate_request_schema() { return generate_fields().schema(); }
 json::Object ollama_embed_request_schema() { return embed_fields().schema(); }
 json::Object ollama_embeddings_request_schema() { return embeddings_fields().schema(); }
-json::Object ollama_show_request_schema() { return show_fields().schema(); }
+json::Object ollama_show_request_schema() {
+  json::Object described = show_fields().schema();
+  described["anyOf"] = schema(R"([{"required": ["model"], "properties": {"model": {"type": "string", "minLength": 1}}},
+    {"required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}}])");
+  return described;
+}
 
 }  // namespace weir::api

@@ -321,6 +321,7 @@ ApiStatus read_conversation(Draft& draft, const ResponsesState& state, Responses
   WEIR_TRY(check_calls(items, first, path));
   draft.request.chat = true;
   draft.request.messages = messages_of(draft.instructions, items);
+  if (draft.request.messages.empty()) return refuse(path, "holds nothing that could be answered", "empty");
   return {};
 }
 

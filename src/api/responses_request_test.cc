@@ -126,6 +126,7 @@ TEST(ResponsesRequestTest, WrongRequestsNameTheField) {
       {R"({})", "input", "missing"},
       {R"({"input": []})", "input", "empty"},
       {R"({"input": 5})", "input"},
+      {R"({"input": [{"type": "reasoning", "summary": []}]})", "input"},
       {R"({"input": [5]})", "input[0]"},
       {R"({"input": [{}]})", "input[0].role"},
       {R"({"input": [{"role": "root", "content": "x"}]})", "input[0].role"},
