@@ -8,6 +8,7 @@
 #include "base/file_io.h"
 #include "base/sha256.h"
 #include "engine/pooling.h"
+#include "serving/tool_messages.h"
 
 namespace weir::serving {
 namespace {
@@ -118,6 +119,7 @@ void ModelHost::use_defaults(api::GenerationRequest& request) const {
 }
 
 api::ApiResult<std::vector<api::AnswerContext::Prompt>> ModelHost::prepare(api::GenerationRequest& request, bool render_only) const {
+  if (request.chat && !api::has_tools(*format_)) write_tools_as_text(request);
   auto prompts = prompts_->make(request);
   if (!prompts || render_only) return prompts;
   if (auto status = fit(request, *prompts); !status) return std::unexpected(std::move(status).error());

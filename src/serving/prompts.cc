@@ -66,6 +66,18 @@ json::Value special_text(const tokenizer::Tokenizer& tokenizer, std::optional<To
   return id ? json::Value(tokenizer.token_text(*id)) : json::Value("");
 }
 
+// Messages without content get an empty one. False when all have some.
+bool give_content(json::Object& context) {
+  bool given = false;
+  for (json::Value& message : context["messages"].as_array()) {
+    json::Value& content = message.as_object()["content"];
+    if (!content.is_null()) continue;
+    content = "";
+    given = true;
+  }
+  return given;
+}
+
 // The last message's text gets a mark at its end, where the rendered text is cut. False when it has no text.
 bool mark_last(json::Array& messages, const std::string& mark) {
   if (messages.empty() || !messages.back().is_object()) return false;
@@ -170,6 +182,8 @@ api::ApiResult<Prompt> PromptMaker::make_chat(const api::GenerationRequest& requ
   context.get_object()["eos_token"] = special_text(*loaded_.tokenizer, loaded_.tokenizer->eos);
 
   auto rendered = loaded_.chat_template->render(context.get_object());
+  // A turn that only calls tools has no content, which templates that know no tools cannot read: to them it is empty.
+  if (!rendered && give_content(context.get_object())) rendered = loaded_.chat_template->render(context.get_object());
   if (!rendered) {
     // Whatever a template says about a request is the client's business: it names what the model cannot take.
     return std::unexpected(
