@@ -6,7 +6,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "base/json.h"
@@ -29,7 +34,7 @@ constexpr const char* kDefaultModel = "smollm2";
 
 struct ServeVerb {
   std::vector<std::string> models;
-  std::string config_file;
+  std::string config_file, hash_key;
   bool print_config = false, check_config = false, first_answer = false;
   std::vector<std::pair<CLI::Option*, const serving::OptionInfo*>> options;
 };
@@ -94,6 +99,22 @@ Result<serving::ServeConfig> read_config(const ServeVerb& verb) {
   // Among keys, each gets its share; within one, the first comes first.
   if (!config.keys_file.empty() && config.serve.engine.policy == "first-come") config.serve.engine.policy = "fair-share";
   return config;
+}
+
+// An entry for the keys file, of a new key or of the one on standard input (never of an argument, which others could read).
+Status print_key_entry(const std::string& which, const serving::ServeConfig& config) {
+  std::string key = which == "new" ? serving::make_key() : std::string();
+  if (key.empty()) std::getline(std::cin, key);
+  std::optional<std::array<unsigned char, 16>> salt;
+  std::error_code ignored;
+  if (std::filesystem::exists(config.keys_file, ignored)) {
+    WEIR_ASSIGN(const serving::KeyTable table, serving::KeyTable::read(config.keys_file));
+    salt = table.salt();
+  }
+  WEIR_ASSIGN(const std::string hash, serving::hash_key(key, salt));
+  if (which == "new") fmt::print("# The key, shown this once: {}\n", key);
+  fmt::print("[[keys]]\nname = \"NAME\"\nhash = \"{}\"\n", hash);
+  return {};
 }
 
 // The parts that are told of a reload.
@@ -171,6 +192,7 @@ int serve_until_told(serving::Server& server, const Signals& signals, const Oper
 
 Status run(const ServeVerb& verb, int& exit_status) {
   WEIR_ASSIGN(serving::ServeConfig config, read_config(verb));
+  if (!verb.hash_key.empty()) return print_key_entry(verb.hash_key, config);
   if (verb.print_config) {
     fmt::print("{}", serving::print_config(config));
     return {};
@@ -201,6 +223,10 @@ void add_serve(CLI::App& app, int& exit_status) {
   serve->add_option("-c,--config", verb->config_file, "TOML file with any of the settings below; flags and WEIR_SERVE_… go before it");
   serve->add_flag("--print-config", verb->print_config, "Print the settings as they come together, as a file, and end");
   serve->add_flag("--check-config", verb->check_config, "End after the settings and keys have been checked");
+  serve
+      ->add_option("--hash-key", verb->hash_key,
+                   "Print an entry for the keys file of a 'new' key, or of the one on standard input ('-'), and end")
+      ->check(CLI::IsMember({"new", "-"}));
   serve->add_flag("--first-answer", verb->first_answer, "Print how fast a first answer came");
   for (const serving::OptionInfo& info : serving::serve_option_table()) {
     const std::string name = info.flag.substr(info.flag.find_first_not_of('-'));
