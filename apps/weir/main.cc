@@ -58,6 +58,7 @@ int run(int argc, char** argv) {
   app.footer(
       "Examples:\n"
       "  weir run smollm2 \"Why is the sky blue?\"    answer at the terminal\n"
+      "  weir serve smollm2                         OpenAI's, Anthropic's and Ollama's clients at http://127.0.0.1:8080\n"
       "  weir list                                  models here and models to get\n"
       "  weir help run                              all about a verb\n");
 

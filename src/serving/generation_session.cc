@@ -232,9 +232,9 @@ api::ChoiceEnd GenerationSession::end_of(Choice& choice, engine::Finish&& finish
 }
 
 void GenerationSession::count(std::size_t prompt, const engine::CompletionEvent& event) {
+  usage_.completion_tokens += static_cast<std::int64_t>(event.tokens.size());
   if (!event.finish) return;
   const engine::Finish& finish = *event.finish;
-  usage_.completion_tokens += finish.generated;
   drafted_ += finish.drafted;
   accepted_ += finish.accepted;
   if (event.answer == 0) usage_.cached_tokens += finish.timeline.cached_tokens;
@@ -281,6 +281,7 @@ void GenerationSession::begin() {
 
 void GenerationSession::emit(const api::ChoiceDelta& delta) {
   if (!begun_ || (call_.request.stream && !stream_begun_)) begin();
+  if (observer_ != nullptr && observer_->wants_text() && delta.choice == 0) call_.record.answer += delta.text;
   call_.writer->add(delta, sink_);
 }
 
@@ -303,6 +304,13 @@ void GenerationSession::emit_best() {
 }
 
 api::Timings GenerationSession::timings() const {
+  if (longest_.queued == TimePoint{}) {  // no answer came to its end
+    api::Timings t;
+    t.total_ms = milliseconds(steady_clock().now() - call_.record.received);
+    t.prompt_tokens = usage_.prompt_tokens;
+    t.generated_tokens = usage_.completion_tokens;
+    return t;
+  }
   const Duration before = longest_.queued - call_.record.received;  // in the server, until the engine had it
   const Duration first = longest_.first_token > Duration::zero() ? longest_.first_token : longest_.finished;
   api::Timings t;

@@ -197,12 +197,16 @@ Result<std::int64_t> ModelHost::vector_size() const {
 
 bool ModelHost::embed(VectorWork work) {
   auto shared = std::make_shared<VectorWork>(std::move(work));
-  return worker_->post([this, shared] { shared->done(run(*shared)); });
+  return worker_->post([this, shared] {
+    if (!shared->wanted || shared->wanted()) shared->done(run(*shared));
+  });
 }
 
 bool ModelHost::rank(RankWork work) {
   auto shared = std::make_shared<RankWork>(std::move(work));
-  return worker_->post([this, shared] { shared->done(run(*shared)); });
+  return worker_->post([this, shared] {
+    if (!shared->wanted || shared->wanted()) shared->done(run(*shared));
+  });
 }
 
 // Beside an engine in pieces, so that its streams go on in between; a text's vector is the same in any company.

@@ -57,6 +57,7 @@ class ModelHost {
     std::optional<std::string> prompt_name = {};
     std::optional<std::int64_t> max_tokens = {};
     bool cut = false;
+    std::function<bool()> wanted = {};  // asked before it begins; false: nobody waits any longer, and nothing is done
     std::function<void(Result<std::vector<engine::Embedding>>)> done = {};
   };
   bool embed(VectorWork work);
@@ -67,6 +68,7 @@ class ModelHost {
     bool cut = false;
     std::optional<std::int64_t> max_tokens = {};
     std::optional<std::string> instruction = {};
+    std::function<bool()> wanted = {};
     std::function<void(Result<std::vector<engine::RankedDocument>>)> done = {};
   };
   bool rank(RankWork work);

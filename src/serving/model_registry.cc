@@ -449,6 +449,11 @@ void ModelRegistry::load(Entry& entry) {
     const std::lock_guard lock(mutex_);
     entry.load_took = took;
     if (host) {
+      for (const AdapterSpec& adapter : entry.spec.adapters) {  // those that came meanwhile
+        const bool there = std::ranges::any_of(spec.adapters, [&](const AdapterSpec& a) { return a.name == adapter.name; });
+        if (there || (*host)->engine() == nullptr) continue;
+        if (auto added = (*host)->engine()->adapters().load(adapter.name, adapter.path); !added) log::error("{}", added.error().message);
+      }
       entry.phase = ModelPhase::kReady;
       entry.error.clear();
       entry.host = *host;

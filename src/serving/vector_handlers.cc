@@ -78,6 +78,7 @@ void embed(Service& service, const std::shared_ptr<Call>& call, api::EmbeddingRe
                                .max_tokens = shared->max_tokens,
                                .cut = shared->cut};
     for (api::PromptInput& input : shared->inputs) std::visit([&](auto& value) { work.inputs.emplace_back(std::move(value)); }, input);
+    work.wanted = [job] { return job->call->responder.gone() == http::Gone::kNo; };
     work.done = [job, shared, write](Result<std::vector<engine::Embedding>> vectors) {
       if (!vectors) return job->fail(vector_error(vectors.error(), "input"));
       api::EmbeddingAnswer answer;
@@ -127,6 +128,7 @@ void rerank(Service& service, const std::shared_ptr<Call>& call) {
                              .cut = request->cut,
                              .max_tokens = request->max_tokens,
                              .instruction = request->instruction};
+    work.wanted = [job] { return job->call->responder.gone() == http::Gone::kNo; };
     work.done = [job, request](Result<std::vector<engine::RankedDocument>> ranked) {
       if (!ranked) return job->fail(vector_error(ranked.error(), "documents"));
       api::RerankAnswer answer;
