@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -14,6 +15,9 @@
 
 namespace weir::loadgen {
 namespace {
+
+// A machine that wakes threads later gets woken earlier: by as much as it overslept of late, within reason.
+constexpr Duration kSpare = std::chrono::microseconds(20), kLongestSpin = std::chrono::microseconds(250);
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
 
@@ -105,14 +109,16 @@ void EventLoop::wait(EventHandler& handler) {
   bool spinning = false;
   if (!moments_.empty()) {
     const Duration left = moments_.top().when - before;
-    spinning = left <= spin_;
-    sleep = spinning ? Duration::zero() : left - spin_;
+    const Duration early = std::max(spin_, std::min(overslept_ + kSpare, kLongestSpin));
+    spinning = left <= early;
+    sleep = spinning ? Duration::zero() : left - early;
   }
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(sleep);
   const timespec timeout{seconds.count(), (sleep - seconds).count()};
   const int count = ::epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), &timeout, nullptr);
   const TimePoint ready = now();
   if (spinning && count <= 0) spun_ += ready - before;
+  if (!spinning && count == 0) overslept_ = std::max(ready - before - sleep, overslept_ - overslept_ / 256);
   for (int i = 0; i < count && !stopped_; ++i) {
     if (!moments_.empty() && moments_.top().when <= now()) run_due(handler);
     const std::uint64_t tag = events[static_cast<std::size_t>(i)].data.u64;

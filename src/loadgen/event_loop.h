@@ -62,7 +62,7 @@ class EventLoop {
   void run_due(EventHandler& handler);
   void wait(EventHandler& handler);
 
-  Duration spin_, spun_{};
+  Duration spin_, spun_{}, overslept_{};
   int epoll_ = -1, wake_ = -1;
   bool stopped_ = false;
   std::uint64_t order_ = 0;

@@ -60,7 +60,7 @@ struct Steady {
   Duration from{}, to{};  // by scheduled time
   std::size_t requests = 0, warm_up = 0, drained = 0;
   Estimate ttft_mean, ttft_p50, ttft_p99, tpot_mean, tpot_p50, tpot_p99, e2e_mean, e2e_p50, e2e_p99;
-  Estimate request_rate, output_tokens_per_s;
+  Estimate request_rate, output_tokens_per_s;  // 0: the run is too short beside its latencies
 };
 
 // Perf Analyzer's rule: the last three windows' throughput and latency within 1 + s of one another.

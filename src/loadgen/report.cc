@@ -96,6 +96,7 @@ json::Object stat_json(const Stat& s, double unit = 1) {
 }
 
 json::Value estimate_json(const Estimate& e) {
+  if (e.value <= 0) return nullptr;
   json::Object out{{"value", e.value}};
   if (e.interval) out["interval"] = json::Array{e.interval->low, e.interval->high};
   return out;

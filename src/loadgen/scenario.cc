@@ -83,7 +83,11 @@ Status Scenario::make_prompts() {
     conversations_ = trace_prompts(trace_, options, *vocabulary_);
     return {};
   }
-  options.count = std::clamp<std::int64_t>(expected_requests({}), 1, spec_.most_prompts);
+  const double expected = static_cast<double>(expected_requests({}));
+  const bool exact = spec_.size.requests.has_value() || !trace_.entries.empty();
+  // By chance more requests may come within a time than its rate says; four deviations cover it.
+  const double enough = exact ? expected : expected + 4 * std::sqrt(expected) + 1;
+  options.count = static_cast<std::int64_t>(std::clamp(enough, 1.0, static_cast<double>(spec_.most_prompts)));
   if (spec_.source == PromptSource::kSynthetic) {
     WEIR_ASSIGN(conversations_, synthetic_prompts(options, *vocabulary_));
     return {};

@@ -55,12 +55,14 @@ Estimate estimate(const Samples& in_time_order, double p, const MetricOptions& o
   return out;
 }
 
-// Rates come from equal slices of the steady time, which are then the samples.
-Estimate rate_estimate(const RunResult& result, const Steady& steady, bool tokens, const MetricOptions& options) {
+// Rates come from equal slices of the steady time, which are then the samples. Answers come a latency after their requests, so that time is
+// later by `shift`.
+Estimate rate_estimate(const RunResult& result, const Steady& steady, Duration shift, bool tokens, const MetricOptions& options) {
   constexpr std::size_t kSlices = 30;
   Samples slices(kSlices, 0);
   const double length = to_seconds(steady.to - steady.from) / kSlices;
   const auto add = [&](Duration at, double value) {
+    at -= shift;
     if (at < steady.from || at >= steady.to) return;
     slices[std::min(kSlices - 1, static_cast<std::size_t>(to_seconds(at - steady.from) / length))] += value / length;
   };
@@ -122,8 +124,9 @@ Steady find_steady(const RunResult& result, const MetricOptions& options) {
   three(ttft, steady.ttft_mean, steady.ttft_p50, steady.ttft_p99);
   three(tpot, steady.tpot_mean, steady.tpot_p50, steady.tpot_p99);
   three(kept, steady.e2e_mean, steady.e2e_p50, steady.e2e_p99);
-  steady.request_rate = rate_estimate(result, steady, false, options);
-  steady.output_tokens_per_s = rate_estimate(result, steady, true, options);
+  if (last - steady.to < drain) return steady;  // too short to say what rate it settles at
+  steady.request_rate = rate_estimate(result, steady, drain, false, options);
+  steady.output_tokens_per_s = rate_estimate(result, steady, drain, true, options);
   return steady;
 }
 
