@@ -18,7 +18,7 @@ std::string operation_of(std::string_view endpoint) {
 }
 
 // A request that was refused before a model saw it has no figures: zeros would be wrong ones.
-bool reached_model(const RequestRecord& record) { return record.timings.total_ms > 0 || record.usage.prompt_tokens > 0; }
+bool reached_model(const RequestRecord& record) { return record.usage.prompt_tokens > 0; }
 
 telemetry::RequestSample sample_of(const RequestRecord& r) {
   telemetry::RequestSample sample{.model = r.model,

@@ -121,7 +121,7 @@ TEST(Recorder, MetricsHoldRequestsStepsAndEngines) {
   (*recorder)->on_request(request(1));
   RequestRecord refused = request(2);
   refused.usage = {};
-  refused.timings = {};
+  refused.timings = {.total_ms = 6};  // by a full queue, say: no latency of a model
   refused.status = 400;
   refused.error_code = "context_length_exceeded";
   refused.finish_reasons = {};
@@ -147,6 +147,7 @@ TEST(Recorder, MetricsHoldRequestsStepsAndEngines) {
   EXPECT_EQ(response.headers.get("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
   for (const char* line :
        {R"(weir_ttft_seconds_count{model="smollm2"} 1)", R"(weir_itl_seconds_count{model="smollm2"} 2)",
+        R"(weir_e2e_seconds_count{model="smollm2"} 1)", R"(weir_queue_seconds_count{model="smollm2"} 1)",
         R"(weir_itl_seconds_sum{model="smollm2"} 0.04)", R"(weir_requests_total{model="smollm2",outcome="failed"} 1)",
         R"(weir_step_seconds_count{model="smollm2"} 1)", R"(weir_model_loads_total{model="smollm2"} 1)",
         R"(vllm:num_requests_running{model_name="smollm2",engine="0"} 4)",
