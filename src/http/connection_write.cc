@@ -32,7 +32,9 @@ void Connection::flush() {
   while (state_ == State::kAnswering && exchange_ && !writing_) {
     Exchange::Piece piece = exchange_->take();
     if (piece.empty()) return;
-    if (piece.abandoned) return answer_instead(500, "the request was not answered");
+    // A client that went is why a handler gives up; a fault of ours is only what nobody answers although somebody waits.
+    if (piece.abandoned && exchange_->gone() == Gone::kNo) return answer_instead(500, "the request was not answered");
+    if (piece.abandoned) return close(exchange_->gone());
     if (piece.aborted) return close(exchange_->gone());
     if (!send(std::move(piece))) return;
   }

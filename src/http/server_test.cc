@@ -307,6 +307,21 @@ TEST(Server, AClientThatEndsItsSideStillGetsItsAnswer) {
   EXPECT_EQ(client.receive_all().size() >> 20, 1u);
 }
 
+// A handler that gives up since nobody seems to wait is no fault of the server's.
+TEST(Server, AClientThatEndedItsSideIsNotToldOfAFault) {
+  Held held;
+  const auto server = start_server({}, {held.route()});
+  RawClient client(server->addresses().at(0));
+  client.send(get("/held"));
+  client.end_sending();
+  {
+    const Responder responder = held.take();
+    EXPECT_TRUE(eventually([&] { return responder.gone() == Gone::kClientClosed; }));
+  }
+  EXPECT_EQ(client.receive_all(), "");
+  EXPECT_TRUE(eventually([&] { return server->stats().connections_open == 0; }));
+}
+
 TEST(Server, ASlowReaderIsCutAtTheBoundOfItsQueue) {
   Held held;
   const auto server = start_server({}, {held.route()});

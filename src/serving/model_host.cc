@@ -141,7 +141,8 @@ api::ApiResult<void> ModelHost::fit(api::GenerationRequest& request, std::vector
       const std::int64_t room = std::max<std::int64_t>(1, context_ - std::max<std::int64_t>(1, options.max_tokens));
       const std::int64_t keep = *request.truncate_prompt > 0 ? std::min(*request.truncate_prompt, room) : room;
       const auto size = static_cast<std::int64_t>(prompt.tokens.size());
-      if (size > keep) prompt.tokens.erase(prompt.tokens.begin(), prompt.tokens.begin() + (size - keep));
+      prompt.dropped_tokens = std::max<std::int64_t>(0, size - keep);
+      prompt.tokens.erase(prompt.tokens.begin(), prompt.tokens.begin() + prompt.dropped_tokens);
     }
     const auto size = static_cast<std::int64_t>(prompt.tokens.size());
     const std::int64_t room = context_ - size;

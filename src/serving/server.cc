@@ -11,6 +11,7 @@
 #include "api/response_store.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "serving/origin.h"
 #include "serving/service.h"
 #include "serving/service_manager.h"
 #include "serving/watchdog.h"
@@ -61,6 +62,12 @@ api::ApiResult<Caller> identify(const Service& service, const api::Endpoint& end
   const bool open = endpoint.access == api::Access::kOpen && !(endpoint.path == "/metrics" && service.parts.metrics_need_key);
   if (open) return Caller{};
   auto caller = service.access->identify(request);
+  if (caller && caller->name.empty() && !origin_may_send(request.header("origin"), service.options.cors.origins))
+    return std::unexpected(
+        api::ApiError{.status = 403,
+                      .type = "permission_error",
+                      .code = "origin_not_allowed",
+                      .message = "web pages of other origins may not use this server: name them with --cors-origins, or use keys"});
   if (caller && endpoint.access == api::Access::kAdmin && !caller->admin)
     return std::unexpected(
         api::ApiError{.status = 403, .type = "permission_error", .code = "not_allowed", .message = "this key may not operate the server"});

@@ -170,7 +170,7 @@ class Maker:
         chunks = [b"ffffffffffffffffff\r\nx\r\n0\r\n\r\n", b"-1\r\nx\r\n0\r\n\r\n", b"zz\r\n", b"5\r\nabc\r\n0\r\n\r\n", b"%x\r\n%s0\r\n\r\n" % (len(text), text),
                   b"%x;%s\r\n" % (len(text), b"e" * 50_000), b"7fffffff\r\n" + text, b"0x5\r\nabcde\r\n0\r\n\r\n", b"5 \r\nabcde\r\n0\r\n\r\n",
                   b"1\r\n{\r\n" * 100 + b"0\r\n\r\n", b"0\r\nTrailer: " + b"x" * 100_000 + b"\r\n\r\n"]
-        return head + self.random.choice(chunks), {400, 413, 431}
+        return head + self.random.choice(chunks), {400, 408, 413, 431, None, "end"}
 
     def cut_body(self):
         path, body = self.seed_case()
@@ -229,7 +229,7 @@ class Hostile(unittest.TestCase):
     def setUpClass(cls):
         if not SMOLLM2.exists():
             raise unittest.SkipTest(f"{SMOLLM2.name} is not here: run tools/fetch_test_data.py")
-        cls.server = Server(f"{MODEL}={SMOLLM2}")
+        cls.server = Server(f"{MODEL}={SMOLLM2}", "--context", "512")  # no honest answer takes long
 
     @classmethod
     def tearDownClass(cls):
@@ -249,7 +249,9 @@ class Hostile(unittest.TestCase):
 
     def check(self, name, data, right, problems, seen, random_):
         reset = right == "cut" and random_.random() < 0.5
-        answer = send(self.server.port, data, right == "cut", reset)
+        # Where the server may wait for more, the client says that there is none.
+        ends = right == "cut" or (isinstance(right, set) and "end" in right)
+        answer = send(self.server.port, data, ends, reset)
         if reset:
             return
         status = None if answer is None else answer if answer == "hang" else status_of(answer)
