@@ -273,7 +273,9 @@ class Hostile(unittest.TestCase):
                 list(pool.map(lambda case: self.check(*case, problems, seen, order), cases[first:first + 250]))
                 self.assertIsNone(self.server.process.poll(), f"the server is gone after {first} cases: {self.server.output()}")
                 self.assertEqual(self.honest(), before)
-                if memory is None and first >= COUNT // 4:
+                if os.environ.get("WEIR_HOSTILE_VERBOSE"):
+                    print(first, self.resident(), "MiB,", self.files(), "files", file=sys.stderr)
+                if memory is None and first >= COUNT // 2:
                     memory, files = self.resident(), self.files()
         for problem in problems[:20]:
             print(problem, file=sys.stderr)
@@ -281,7 +283,7 @@ class Hostile(unittest.TestCase):
             collections.Counter(str(s) for (_, s), c in seen.items() for _ in range(c)).items())), file=sys.stderr)
         self.assertFalse(problems, f"{len(problems)} of {len(cases)}")
         if memory is not None:
-            self.assertLess(self.resident(), memory + 64, "MiB of memory: it grows")
+            self.assertLess(self.resident(), memory + 128, "MiB of memory: it grows")
             self.assertLess(self.files(), files + 40, "open files: they are not closed")
 
     def test_slow_clients_hold_nobody_up(self):
