@@ -57,6 +57,8 @@ def check_file(relative: pathlib.PurePath, text: str) -> tuple[list[str], list[s
     lines = text.count("\n")
     if lines > FILE_LINES and relative.suffix != ".inc":  # generated tables
         warnings.append(f"{relative}: {lines} lines")
+    if relative.suffix in (".cc", ".h", ".inl") and "format_to(std::back_inserter" in text:
+        errors.append(f"{relative}: fmt::format_to with a back_inserter does not link with Clang and Debian's libfmt: append fmt::format()")
     if relative.suffix in (".cc", ".h", ".inl"):
         warnings += [f"{relative}:{line}: {name} has {length} lines" for line, name, length in long_functions(text)]
     return errors, warnings

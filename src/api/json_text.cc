@@ -23,7 +23,7 @@ T finite(T value) {
 template <class T>
 void append_number(std::string& out, T value) {
   const std::size_t from = out.size();
-  fmt::format_to(std::back_inserter(out), "{}", finite(value));
+  out += fmt::format("{}", finite(value));
   if (out.find_first_of(".e", from) == std::string::npos) out += ".0";
 }
 
@@ -40,7 +40,7 @@ void append_escaped(std::string& out, std::string_view valid) {
       case '\n': out += "\\n"; break;
       case '\r': out += "\\r"; break;
       case '\t': out += "\\t"; break;
-      default: fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      default: out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
     }
   }
   out.append(valid, from, valid.size() - from);
@@ -84,7 +84,7 @@ JsonText& JsonText::text(std::string_view value) {
 
 JsonText& JsonText::integer(std::int64_t value) {
   separate();
-  fmt::format_to(std::back_inserter(out_), "{}", value);
+  out_ += fmt::format("{}", value);
   return *this;
 }
 

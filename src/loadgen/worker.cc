@@ -134,7 +134,7 @@ void Worker::make_request(Session& session) {
   if (conversation_of(session).turns.size() > 1) session.history += turn.content;
   const std::string_view content = conversation_of(session).turns.size() > 1 ? session.history : turn.content;
   session.bytes = target_.head;
-  fmt::format_to(std::back_inserter(session.bytes), "{}\r\n\r\n", body_.size(content, turn.max_tokens));
+  session.bytes += fmt::format("{}\r\n\r\n", body_.size(content, turn.max_tokens));
   body_.append(session.bytes, content, turn.max_tokens);
 }
 
