@@ -136,7 +136,10 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
 
   ModelRegistry(const ServeOptions& options, RegistryHooks hooks, const Clock& clock);
   void run();
+  // model_loading.cc: on the thread
   void load(Entry& entry);
+  Result<std::shared_ptr<ModelHost>> bring(Entry& entry, const ModelSpec& spec, std::uint64_t known_bytes);
+  static void add_late_adapters(const ModelHost& host, const ModelSpec& as_loaded, const ModelSpec& now);
   void unload(Entry& entry);
   Status make_room(Entry& entry, std::uint64_t bytes);
   std::uint64_t budget() const;
