@@ -141,7 +141,7 @@ TEST(Server, AModelLeavesMemoryAndComesBackWithTheNextRequest) {
   ASSERT_TRUE(eventually(gone));
   EXPECT_EQ(s.server->registry().bytes(), 0u);
   EXPECT_EQ(s.get("/health/ready").status, 200);  // it comes when it is wanted
-  const std::uint64_t baseline = process_memory().anonymous;
+  [[maybe_unused]] const std::uint64_t baseline = process_memory().anonymous;
   const Answer again = s.post("/v1/chat/completions", body);
   ASSERT_EQ(again.status, 200);
   const auto text = [](const std::string& document) {
