@@ -6,13 +6,10 @@
 #include "tokenizer/utf8.h"
 
 namespace weir::engine {
-namespace {
 
 json::Value special_text(const tokenizer::Tokenizer& tokenizer, std::optional<TokenId> id) {
   return id ? json::Value(tokenizer.token_text(*id)) : json::Value("");
 }
-
-}  // namespace
 
 std::string valid_text(std::string_view text) {
   std::string buffer;

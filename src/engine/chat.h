@@ -14,6 +14,9 @@ namespace weir::engine {
 // The text with each maximal ill-formed part of its UTF-8 replaced by U+FFFD, as templates and tokenizers need it.
 std::string valid_text(std::string_view text);
 
+// How templates are given bos_token and eos_token: the token's text, empty when the model has none.
+json::Value special_text(const tokenizer::Tokenizer& tokenizer, std::optional<TokenId> id);
+
 // The conversation by the model's chat template, ready for the assistant's answer.
 Result<std::string> render_chat(const LoadedModel& loaded, const text::Messages& messages);
 

@@ -62,10 +62,6 @@ void hide(json::Value& value, const ControlTokens& controls, std::vector<std::st
   }
 }
 
-json::Value special_text(const tokenizer::Tokenizer& tokenizer, std::optional<TokenId> id) {
-  return id ? json::Value(tokenizer.token_text(*id)) : json::Value("");
-}
-
 // Messages without content get an empty one. False when all have some.
 bool give_content(json::Object& context) {
   bool given = false;
@@ -178,8 +174,8 @@ api::ApiResult<Prompt> PromptMaker::make_chat(const api::GenerationRequest& requ
     return std::unexpected(api::bad_request("continue_final_message", "the last message has no text to go on from"));
   json::Value context = context_of(request, std::move(messages));
   hide_control_tokens(context, *controls_, spellings);
-  context.get_object()["bos_token"] = special_text(*loaded_.tokenizer, loaded_.tokenizer->bos);
-  context.get_object()["eos_token"] = special_text(*loaded_.tokenizer, loaded_.tokenizer->eos);
+  context.get_object()["bos_token"] = engine::special_text(*loaded_.tokenizer, loaded_.tokenizer->bos);
+  context.get_object()["eos_token"] = engine::special_text(*loaded_.tokenizer, loaded_.tokenizer->eos);
 
   auto rendered = loaded_.chat_template->render(context.get_object());
   // A turn that only calls tools has no content, which templates that know no tools cannot read: to them it is empty.
