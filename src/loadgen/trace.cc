@@ -34,10 +34,11 @@ std::optional<std::int64_t> parse_timestamp(std::string_view text) {
   };
   if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') || text[13] != ':' || text[16] != ':')
     return std::nullopt;
+  // Nanoseconds since 1970 fit 64 bits until 2262.
   const std::int64_t year = number(0, 4), month = number(5, 2), day = number(8, 2), hour = number(11, 2), minute = number(14, 2),
                      second = number(17, 2);
-  if (year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
-      second > 60)
+  if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
+      second < 0 || second > 60)
     return std::nullopt;
   std::int64_t nanoseconds = 0, unit = 100'000'000;
   if (text.size() > 19 && text[19] == '.')
