@@ -140,8 +140,8 @@ def gtest_jobs(build: pathlib.Path, programs: list[str], logs: pathlib.Path, tex
     return jobs
 
 
-def fuzz_jobs(build: pathlib.Path, programs: list[str], logs: pathlib.Path, seconds: int | None) -> list[Job]:
-    """With libFuzzer for `seconds`, or the replay of the seed corpus with a few seconds of plain mutations."""
+def fuzz_jobs(build: pathlib.Path, programs: list[str], logs: pathlib.Path, seconds: int | None, seed: int = 0) -> list[Job]:
+    """With libFuzzer for `seconds` (seed 0: another way each time), or the replay of the seed corpus with a few seconds of plain mutations."""
     jobs = []
     for program in programs:
         target = program.removesuffix("_replay")
@@ -153,7 +153,7 @@ def fuzz_jobs(build: pathlib.Path, programs: list[str], logs: pathlib.Path, seco
             continue
         grown = build / "corpus" / target  # what the fuzzer finds is kept between runs, apart from the committed seeds
         grown.mkdir(parents=True, exist_ok=True)
-        limits = [f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-print_final_stats=1"]
+        limits = [f"-max_total_time={seconds}", f"-seed={seed}", "-timeout=20", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-print_final_stats=1"]
         command = [str(build / program), *limits, f"-artifact_prefix={logs}/{target}-", str(grown), *corpus]
         jobs.append(Job(program, command, count_status, limit_s=(seconds or 0) + 180))
     return jobs
@@ -185,7 +185,7 @@ def cargo_jobs(build: pathlib.Path) -> list[Job]:
     return [Job("native/text", command, count_cargo)]
 
 
-def collect(mode: str, build: pathlib.Path, logs: pathlib.Path, text: str, fuzz_seconds: int | None) -> list[Job]:
+def collect(mode: str, build: pathlib.Path, logs: pathlib.Path, text: str, fuzz_seconds: int | None, fuzz_seed: int) -> list[Job]:
     programs: dict[str, list[str]] = {"test": [], "fuzz": []}
     for line in (build / "test_programs.txt").read_text().split("\n"):
         if line:
@@ -193,7 +193,7 @@ def collect(mode: str, build: pathlib.Path, logs: pathlib.Path, text: str, fuzz_
             programs[kind].append(name)
     # Listed from the lowest layer up; the highest run first, since those with whole models take longest.
     gtest = gtest_jobs(build, programs["test"][::-1], logs, text)
-    rest = fuzz_jobs(build, programs["fuzz"], logs, fuzz_seconds)
+    rest = fuzz_jobs(build, programs["fuzz"], logs, fuzz_seconds, fuzz_seed)
     if mode == "release":
         rest += script_jobs(mode, build) + cargo_jobs(build)
     elif mode != "fuzz":
@@ -270,12 +270,13 @@ def main() -> int:
     parser.add_argument("--mode", choices=sorted(SLOWDOWN), default="release", help="the folder of build/ to run")
     parser.add_argument("--filter", default="", help="only tests and programs whose name contains this")
     parser.add_argument("--fuzz-seconds", type=int, help="seconds for each libFuzzer target")
+    parser.add_argument("--fuzz-seed", type=int, default=0, help="of libFuzzer's random choices; 0: another each time")
     options = parser.parse_args()
 
     build = ROOT / "build" / options.mode
     logs = build / "test-logs"
     logs.mkdir(parents=True, exist_ok=True)
-    jobs = collect(options.mode, build, logs, options.filter, options.fuzz_seconds)
+    jobs = collect(options.mode, build, logs, options.filter, options.fuzz_seconds, options.fuzz_seed)
     total = run_all(jobs, options.mode, logs)
     if total.passed + total.failed == 0:
         print("no test ran")
