@@ -8,6 +8,7 @@
 #include "bench.h"
 #include "bench/machine.h"
 #include "bench_load_options.h"
+#include "loadgen/report_samples.h"
 #include "loadgen/search.h"
 #include "verbs.h"
 
@@ -42,9 +43,9 @@ Status write_outputs(const LoadVerb& verb, const std::vector<Measured>& runs, co
   if (!verb.perf_analyzer.empty()) WEIR_TRY(write_file_atomically(verb.perf_analyzer, loadgen::perf_analyzer_csv(rows, verb.verbose_csv)));
   if (!verb.records.empty() && !runs.empty()) WEIR_TRY(write_file_atomically(verb.records, loadgen::records_csv(runs.back().result)));
   if (!verb.samples.empty() && !runs.empty()) {
-    std::string lines;
-    for (const auto& record : runs.back().result.records) lines += boost::json::serialize(loadgen::record_json(record)) + "\n";
-    WEIR_TRY(write_file_atomically(verb.samples, lines));
+    std::vector<const loadgen::RunResult*> levels;
+    for (const Measured& run : runs) levels.push_back(&run.result);
+    WEIR_TRY(loadgen::write_samples(verb.samples, levels));
   }
   if (verb.json.empty()) return {};
   json::Object out{{"weir", WEIR_VERSION}, {"date", bench::utc_now()}, {"machine", bench::to_json(bench::describe_machine())}};

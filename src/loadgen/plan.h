@@ -25,9 +25,10 @@ struct Conversation {
 struct RequestShape {
   bool chat = true, stream = true;
   std::string model;
-  bool ignore_eos = false;  // answers of exactly max_tokens, where the server knows the field
-  bool timings = false;     // asks for the server's own times
-  json::Object extra;       // members put into each request
+  bool ignore_eos = false;    // answers of exactly max_tokens, where the server knows the field
+  bool timings = false;       // asks for the server's own times
+  bool hash_answers = false;  // keeps each answer's text until its hash is in the record
+  json::Object extra;         // members put into each request
 };
 
 struct LoadPlan {

@@ -41,6 +41,7 @@ struct RequestRecord {
   std::int64_t prompt_tokens = -1, output_tokens = -1, cached_tokens = -1;  // as the server says; -1: it does not
   std::int64_t events = 0;                                                  // with content
   double queue_s = -1, prefill_s = -1, decode_s = -1;                       // the server's own times, where it gives them
+  std::uint64_t answer_hash = 0;                                            // FNV-1a of the answer's text, when asked for; 0: not
   Outcome outcome = Outcome::kUnfinished;
   std::int16_t status = 0;
   std::uint16_t turn = 0;

@@ -236,25 +236,4 @@ json::Object to_json(const Summary& s, const RunLabel& label, const Slo& slo) {
           {"generator", generator_json(s)}};
 }
 
-json::Object record_json(const RequestRecord& r) {
-  const auto moment = [](Duration at) { return at == kNever ? json::Value(nullptr) : json::Value(to_seconds(at)); };
-  json::Array gaps;
-  for (const Duration gap : r.gaps) gaps.emplace_back(to_seconds(gap));
-  return {{"conversation", r.conversation},
-          {"turn", r.turn},
-          {"outcome", outcome_name(r.outcome)},
-          {"status", r.status},
-          {"scheduled_s", moment(r.scheduled)},
-          {"eligible_s", moment(r.eligible)},
-          {"started_s", moment(r.started)},
-          {"sent_s", moment(r.sent)},
-          {"first_token_s", moment(r.first_token)},
-          {"last_token_s", moment(r.last_token)},
-          {"done_s", moment(r.done)},
-          {"prompt_tokens", r.prompt_tokens},
-          {"output_tokens", r.output_tokens},
-          {"cached_tokens", r.cached_tokens},
-          {"gaps_s", std::move(gaps)}};
-}
-
 }  // namespace weir::loadgen

@@ -24,7 +24,6 @@ std::string to_text(const Summary& summary, const RunLabel& label, const Slo& sl
 std::string to_line(const Summary& summary, const RunLabel& label);  // one row of a sweep's table
 std::string line_header();
 json::Object to_json(const Summary& summary, const RunLabel& label, const Slo& slo);
-json::Object record_json(const RequestRecord& record);
 std::string to_csv(std::span<const std::pair<RunLabel, Summary>> runs);                           // a row per run
 std::string perf_analyzer_csv(std::span<const std::pair<RunLabel, Summary>> runs, bool verbose);  // times in µs, by rising throughput
 std::string records_csv(const RunResult& result);                                                 // a row per request

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "loadgen/plan.h"
+#include "loadgen/progress_sketch.h"
 #include "loadgen/records.h"
 #include "loadgen/target.h"
 
@@ -27,6 +28,7 @@ struct RunOptions {
 struct Progress {
   std::atomic<std::int64_t> sent{0}, done{0}, failed{0}, tokens{0}, waiting{0};
   std::atomic<bool> stop{false};  // set it to end the run early
+  LatencySketch ttft, itl;
 };
 
 void raise_file_limit();  // of the process, as far as it may

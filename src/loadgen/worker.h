@@ -54,6 +54,8 @@ class Worker final : public EventHandler {
 
   Duration since_start() const { return steady_clock().now() - start_; }
   const Conversation& conversation_of(const Session& session) const;
+  // A later turn repeats the answer, or its hash is wanted.
+  bool wants_text(const Session& session) const { return plan_.shape.hash_answers || conversation_of(session).turns.size() > 1; }
 
   // worker.cc: what is due
   bool more_conversations() const;

@@ -15,6 +15,13 @@ constexpr std::size_t kMaxBody = 64u << 20, kMaxLags = 1u << 20, kMaxErrorText =
 
 bool is_local(int error) { return error == EMFILE || error == ENFILE || error == EADDRNOTAVAIL || error == ENOBUFS || error == ENOMEM; }
 
+// FNV-1a; never 0, which means that there is none.
+std::uint64_t text_hash(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash == 0 ? 1 : hash;
+}
+
 }  // namespace
 
 void Worker::start(std::size_t slot) {
@@ -147,7 +154,7 @@ void Worker::take_body(Connection& connection, std::string_view bytes, Duration 
     connection.body += bytes;
     return;
   }
-  const bool want_text = conversation_of(sessions_[connection.session]).turns.size() > 1;
+  const bool want_text = wants_text(sessions_[connection.session]);
   const bool fits = connection.events.feed(bytes, [&](http::SseEvent& event) {
     AnswerPiece piece = parse_event(event.data, want_text);
     take_piece(connection, piece, at);
@@ -164,10 +171,13 @@ void Worker::take_piece(Connection& connection, AnswerPiece& piece, Duration at)
   }
   connection.answer += piece.error ? std::string() : piece.text;
   if (piece.content) {
-    if (record.first_token == kNever)
+    if (record.first_token == kNever) {
       record.first_token = at;
-    else
+      progress_.ttft.add(at - record.scheduled);
+    } else {
       record.gaps.push_back(at - record.last_token);
+      progress_.itl.add(record.gaps.back());
+    }
     record.last_token = at;
     ++record.events;
     progress_.tokens.fetch_add(1, std::memory_order_relaxed);
@@ -191,7 +201,7 @@ void Worker::complete(Connection& connection, Duration at) {
                   fmt::format("status {}: {}", record.status, piece.error ? piece.text : connection.body.substr(0, kMaxErrorText)));
   }
   if (!stream) {
-    AnswerPiece piece = parse_body(connection.body, conversation_of(sessions_[connection.session]).turns.size() > 1);
+    AnswerPiece piece = parse_body(connection.body, wants_text(sessions_[connection.session]));
     if (!piece.valid) return finish(connection, Outcome::kMalformed, "the answer is not a JSON object");
     // No token has a moment of its own: TTFT and gaps stay unknown, and tokens are what the server counts.
     piece.content = false;
@@ -208,6 +218,7 @@ void Worker::finish(Connection& connection, Outcome outcome, std::string error) 
   RequestRecord& record = records_[sessions_[slot].record];
   record.outcome = outcome;
   if (record.done == kNever) record.done = since_start();
+  if (outcome == Outcome::kOk && plan_.shape.hash_answers) record.answer_hash = text_hash(connection.answer);
   if (outcome != Outcome::kOk && first_error_.empty()) first_error_ = error.substr(0, kMaxErrorText);
   (outcome == Outcome::kOk ? progress_.done : progress_.failed).fetch_add(1, std::memory_order_relaxed);
   const Duration done = record.done;
