@@ -62,6 +62,7 @@ struct RunResult {
   std::uint64_t connections_opened = 0, resent = 0;
   std::string first_error;   // its text
   std::int64_t offered = 0;  // requests that were due
+  std::size_t prompts = 0;   // different conversations that the plan had: request n took number `conversation` modulo this
   bool open_loop = true, interrupted = false;
 };
 

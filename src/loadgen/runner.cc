@@ -50,6 +50,7 @@ Result<RunResult> run(const LoadPlan& plan, const Target& target, const RunOptio
 
   RunResult result;
   result.open_loop = !plan.arrivals.empty();
+  result.prompts = plan.conversations.size();
   std::vector<float> lags;
   for (auto& worker : workers) worker->take_results(result, lags);
   std::stable_sort(result.records.begin(), result.records.end(), [](const auto& a, const auto& b) { return a.scheduled < b.scheduled; });

@@ -42,6 +42,7 @@ struct Measured {
   RunLabel label;
   RunResult result;
   Summary summary;
+  json::Object seen;  // what else was measured meanwhile, as members of the run's JSON: "observations", "energy", "work"
 };
 
 class Scenario {
