@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request out of bytes that arrive in any pieces: the strict head first, then the body as Beast's parser frames it.
+// One request out of bytes that arrive in any pieces: the strict head first, as Beast's parser frames it, then the body.
 // It pauses after the head, so that a route and its limits can be chosen before the body is read.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string_view>
 
+#include "http/chunked_body.h"
 #include "http/head_syntax.h"
 #include "http/message.h"
 
@@ -29,7 +31,7 @@ class RequestParser {
 
   // Between head and body. A longer body is a failure with status 413, by its announced length at once.
   void limit_body(std::uint64_t max_bytes);
-  bool expects_body() const;
+  bool expects_body() const { return !done_; }
   std::optional<std::uint64_t> content_length() const;
 
   Request& request();
@@ -41,6 +43,9 @@ class RequestParser {
 
   HeadSyntax syntax_;
   std::unique_ptr<Framing> framing_;
+  std::optional<ChunkedBody> chunks_;
+  std::uint64_t body_left_ = 0;  // of a Content-Length
+  std::uint64_t max_body_bytes_ = std::numeric_limits<std::uint64_t>::max();
   std::optional<ParseFailure> failure_;
   bool started_ = false, head_done_ = false, done_ = false, skipped_line_ = false;
 };
