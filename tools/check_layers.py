@@ -35,7 +35,8 @@ LAYERS: dict[str, set[str]] = {
     "api": {"engine"},
     "serving": {"api", "telemetry"},
     "loadgen": {"http", "tokenizer"},
-    "apps": {"eval", "bench", "store", "serving", "loadgen"},
+    "mlperf": {"engine", "loadgen"},
+    "apps": {"eval", "bench", "store", "serving", "loadgen", "mlperf"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z0-9_]+)/([^"]+)"', re.M)
