@@ -7,6 +7,7 @@
 #include "bench.h"
 #include "bench/machine.h"
 #include "bench_load_options.h"
+#include "bench_record.h"
 #include "loadgen/compare.h"
 #include "verbs.h"
 
@@ -22,7 +23,7 @@ struct CompareVerb {
   std::string a, b, json, metrics = "ttft_p50,tpot_p50,e2e_p50,e2e_p99,output_tokens_per_s";
   int rounds = 6;
   double threshold_percent = 5, confidence = 0.95;
-  bool quiet = false;
+  RecordOptions record;
 };
 
 struct Values {
@@ -32,7 +33,7 @@ struct Values {
 Status run_round(const CompareVerb& verb, const Scenario& a, const Scenario& b, bool a_first, std::uint64_t seed,
                  const std::vector<loadgen::ComparedMetric>& metrics, std::vector<Values>& values, std::FILE* to) {
   for (const bool is_a : {a_first, !a_first}) {
-    WEIR_ASSIGN(const Measured measured, measure_with_progress(is_a ? a : b, {.rate = {}, .users = {}, .seed = seed}, verb.quiet));
+    WEIR_ASSIGN(const Measured measured, measure_with_progress(is_a ? a : b, {.rate = {}, .users = {}, .seed = seed}, verb.load.progress));
     if (interrupted()) return fail(ErrorCode::kCancelled, "interrupted");
     fmt::print(to, "{} {}", is_a ? 'A' : 'B', loadgen::to_line(measured.summary, measured.label));
     std::fflush(to);
@@ -64,24 +65,27 @@ Result<bool> run(const CompareVerb& verb) {
     WEIR_TRY(run_round(verb, a, b, order[round], verb.load.seed + round, metrics, values, to));
   bool regression = false;
   json::Array rows;
+  std::vector<loadgen::Figure> figures;
   fmt::print(to, "\n{:<22}{:>12}{:>12}   ratio of {} paired rounds, {:g} % interval\n", "", "A", "B", verb.rounds, 100 * verb.confidence);
   for (std::size_t i = 0; i < metrics.size(); ++i) {
     const PairedRatio ratio = loadgen::paired_ratio(metrics[i], values[i].a, values[i].b, verb.threshold_percent / 100, verb.confidence);
     regression |= ratio.verdict == PairedRatio::Verdict::kRegression;
     fmt::print(to, "{}", loadgen::to_text(ratio, verb.threshold_percent / 100));
     rows.push_back(loadgen::to_json(ratio));
+    figures.push_back({metrics[i].name + " B/A", "", ratio.ratio, metrics[i].higher_is_better});
   }
   fmt::print(to, "{}\n", regression ? "B is a regression." : "B is no regression.");
-  if (!verb.json.empty())
-    WEIR_TRY(write_json(verb.json, {{"weir", WEIR_VERSION},
-                                    {"date", bench::utc_now()},
-                                    {"schema", "weir.bench.compare/1"},
-                                    {"a", verb.a},
-                                    {"b", verb.b},
-                                    {"rounds", verb.rounds},
-                                    {"threshold", verb.threshold_percent / 100},
-                                    {"regression", regression},
-                                    {"metrics", std::move(rows)}}));
+  const json::Object out{{"weir", WEIR_VERSION},
+                         {"date", bench::utc_now()},
+                         {"schema", "weir.bench.compare/1"},
+                         {"a", verb.a},
+                         {"b", verb.b},
+                         {"rounds", verb.rounds},
+                         {"threshold", verb.threshold_percent / 100},
+                         {"regression", regression},
+                         {"metrics", std::move(rows)}};
+  WEIR_TRY(verb.record.write("compare", verb.load.seed, true, std::move(figures), out));
+  if (!verb.json.empty() && verb.record.may_write_others()) WEIR_TRY(write_json(verb.json, out));
   return !regression;
 }
 
@@ -104,7 +108,7 @@ void add_bench_compare(CLI::App& bench, int& exit_status) {
                   "What is judged: ttft, itl, tpot, e2e with _mean, _p50, _p99 …; output_tokens_per_s, request_rate, goodput")
       ->capture_default_str();
   app->add_option("--json", verb->json, "Write JSON to a file, or - for standard output");
-  app->add_flag("-q,--quiet", verb->quiet, "No progress line");
+  verb->record.add_to(*app);
   verb->load.add_to(*app);
   app->footer(
       "Exit status 1 when B is worse by more than the threshold and the interval excludes that nothing changed.\n"

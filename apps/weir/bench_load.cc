@@ -4,11 +4,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/file_io.h"
 #include "bench.h"
-#include "bench/machine.h"
 #include "bench_load_options.h"
-#include "loadgen/report_samples.h"
+#include "bench_load_outputs.h"
 #include "loadgen/search.h"
 #include "verbs.h"
 
@@ -20,9 +18,10 @@ using loadgen::Scenario;
 
 struct LoadVerb {
   LoadOptions load;
-  std::string url, json, csv, records, samples, perf_analyzer;
-  std::string rate_range, concurrency_range;
-  bool verbose_csv = false, search = false, quiet = false;
+  LoadOutputs outputs;
+  std::string url, rate_range, concurrency_range, profile, require;
+  loadgen::Judging judging;
+  bool search = false;
   double attainment = 0.95, latency_threshold_ms = 0;
 };
 
@@ -36,38 +35,13 @@ bool holds(const LoadVerb& verb, const Measured& measured) {
   return static_cast<double>(s.good) >= verb.attainment * static_cast<double>(s.requests);
 }
 
-Status write_outputs(const LoadVerb& verb, const std::vector<Measured>& runs, const loadgen::Slo& slo, const json::Object& more) {
-  std::vector<std::pair<loadgen::RunLabel, loadgen::Summary>> rows;
-  for (const Measured& run : runs) rows.emplace_back(run.label, run.summary);
-  if (!verb.csv.empty()) WEIR_TRY(write_file_atomically(verb.csv, loadgen::to_csv(rows)));
-  if (!verb.perf_analyzer.empty()) WEIR_TRY(write_file_atomically(verb.perf_analyzer, loadgen::perf_analyzer_csv(rows, verb.verbose_csv)));
-  if (!verb.records.empty() && !runs.empty()) WEIR_TRY(write_file_atomically(verb.records, loadgen::records_csv(runs.back().result)));
-  if (!verb.samples.empty() && !runs.empty()) {
-    std::vector<const loadgen::RunResult*> levels;
-    for (const Measured& run : runs) levels.push_back(&run.result);
-    WEIR_TRY(loadgen::write_samples(verb.samples, levels));
-  }
-  if (verb.json.empty()) return {};
-  json::Object out{{"weir", WEIR_VERSION}, {"date", bench::utc_now()}, {"machine", bench::to_json(bench::describe_machine())}};
-  if (runs.size() == 1 && more.empty()) {
-    for (auto& [key, value] : loadgen::to_json(runs[0].summary, runs[0].label, slo)) out[key] = std::move(value);
-    return write_json(verb.json, out);
-  }
-  json::Array levels;
-  for (const Measured& run : runs) levels.push_back(loadgen::to_json(run.summary, run.label, slo));
-  out["schema"] = "weir.bench.load_levels/1";
-  for (const auto& [key, value] : more) out[key] = value;
-  out["levels"] = std::move(levels);
-  return write_json(verb.json, out);
-}
-
 Scenario::Variation at_level(bool by_users, double level) {
   if (by_users) return {.rate = {}, .users = std::llround(level), .seed = {}};
   return {.rate = level, .users = {}, .seed = {}};
 }
 
 Result<Measured> measure_level(const LoadVerb& verb, const Scenario& scenario, bool by_users, double level, std::FILE* to) {
-  WEIR_ASSIGN(Measured measured, measure_with_progress(scenario, at_level(by_users, level), verb.quiet));
+  WEIR_ASSIGN(Measured measured, measure_with_progress(scenario, at_level(by_users, level), verb.load.progress));
   fmt::print(to, "{}", loadgen::to_line(measured.summary, measured.label));
   std::fflush(to);
   return measured;
@@ -85,7 +59,7 @@ Result<bool> run_levels(const LoadVerb& verb, const Scenario& scenario, bool by_
     if (interrupted()) break;
     if (verb.latency_threshold_ms > 0 && !holds(verb, runs.back())) break;
   }
-  WEIR_TRY(write_outputs(verb, runs, scenario.spec().metrics.slo, {{"kind", "sweep"}}));
+  WEIR_TRY(verb.outputs.write(runs, verb.judging, {{"kind", "sweep"}, {"attainment", verb.attainment}}));
   return valid;
 }
 
@@ -113,39 +87,49 @@ Result<bool> run_search(const LoadVerb& verb, const Scenario& scenario, bool by_
                     {"highest", found.highest ? json::Value(*found.highest) : json::Value(nullptr)},
                     {"reached_end", found.reached_end},
                     {"attainment", verb.attainment}};
-  WEIR_TRY(write_outputs(verb, runs, scenario.spec().metrics.slo, more));
+  WEIR_TRY(verb.outputs.write(runs, verb.judging, more));
   return found.highest.has_value();
 }
 
 Result<bool> run_once(const LoadVerb& verb, const Scenario& scenario, std::FILE* to) {
   std::vector<Measured> runs;
-  WEIR_ASSIGN(Measured measured, measure_with_progress(scenario, {}, verb.quiet));
-  fmt::print(to, "{}", loadgen::to_text(measured.summary, measured.label, scenario.spec().metrics.slo));
-  const bool valid = measured.summary.valid;
+  WEIR_ASSIGN(Measured measured, measure_with_progress(scenario, {}, verb.load.progress));
+  fmt::print(to, "{}", loadgen::run_text(measured, verb.judging));
+  const bool fine = measured.summary.valid && loadgen::verdict_of(measured, verb.judging).outcome != loadgen::Verdict::Outcome::kFail;
   runs.push_back(std::move(measured));
-  WEIR_TRY(write_outputs(verb, runs, scenario.spec().metrics.slo, {}));
-  return valid;
+  WEIR_TRY(verb.outputs.write(runs, verb.judging, {}));
+  return fine;
 }
 
-Result<bool> run(const LoadVerb& verb) {
+Status take_judging(LoadVerb& verb, const loadgen::Slo& slo) {
+  verb.judging.slo = slo;
+  verb.judging.profile = loadgen::profile_named(verb.profile);
+  if (!verb.require.empty()) {
+    WEIR_ASSIGN(verb.judging.requirements, loadgen::parse_requirements(verb.require));
+  }
+  return verb.outputs.check();
+}
+
+Result<bool> run(LoadVerb& verb) {
   if (!verb.rate_range.empty() && !verb.concurrency_range.empty())
     return fail(ErrorCode::kInvalidArgument, "--request-rate-range or --concurrency-range, not both");
   if (verb.search && verb.rate_range.empty() && verb.concurrency_range.empty())
     return fail(ErrorCode::kInvalidArgument, "--binary-search needs --request-rate-range or --concurrency-range START:END:PRECISION");
   catch_interrupts();
   WEIR_ASSIGN(loadgen::LoadSpec spec, verb.load.spec(verb.url));
+  WEIR_TRY(take_judging(verb, spec.metrics.slo));
   // As in Perf Analyzer, the rates of a range are constant unless told otherwise.
   if (!verb.rate_range.empty() && verb.load.rate.empty() && verb.load.distribution != "poisson")
     spec.arrivals.kind = loadgen::ArrivalProcess::Kind::kConstant;
   WEIR_ASSIGN(const Scenario scenario, Scenario::prepare(std::move(spec)));
-  std::FILE* to = verb.json == "-" ? stderr : stdout;
+  std::FILE* to = verb.outputs.json == "-" ? stderr : stdout;
   const bool by_users = !verb.concurrency_range.empty();
   if (verb.search) return run_search(verb, scenario, by_users, to);
   if (by_users || !verb.rate_range.empty()) return run_levels(verb, scenario, by_users, to);
   return run_once(verb, scenario, to);
 }
 
-void add_outputs(CLI::App& app, LoadVerb& verb) {
+void add_levels(CLI::App& app, LoadVerb& verb) {
   app.add_option("--request-rate-range", verb.rate_range, "Several rates: START:END:STEP, START:END:xFACTOR or A,B,C")->group("Levels");
   app.add_option("--concurrency-range", verb.concurrency_range, "Several numbers of users, likewise")->group("Levels");
   app.add_flag("--binary-search", verb.search,
@@ -158,13 +142,33 @@ void add_outputs(CLI::App& app, LoadVerb& verb) {
   app.add_option("-l,--latency-threshold", verb.latency_threshold_ms,
                  "ms: mean (or --percentile) of E2E that no level may exceed; ends a sweep")
       ->group("Levels");
-  app.add_option("--json", verb.json, "Write JSON to a file, or - for standard output")->group("Output");
-  app.add_option("--csv", verb.csv, "Write a row per level")->group("Output");
-  app.add_option("--records", verb.records, "Write a CSV row per request (of the last level)")->group("Output");
-  app.add_option("--samples", verb.samples, "Write a JSON line per request with every gap (of the last level)")->group("Output");
-  app.add_option("-f", verb.perf_analyzer, "Write Perf Analyzer's CSV")->group("Output");
-  app.add_flag("--verbose-csv", verb.verbose_csv, "With its further columns")->group("Output");
-  app.add_flag("-q,--quiet", verb.quiet, "No progress line")->group("Output");
+  app.add_option("--profile", verb.profile,
+                 "A setting's load, where no options of yours say otherwise, and what it is judged by: hyperscale, on-prem, edge, embedded")
+      ->check(CLI::IsMember({"hyperscale", "on-prem", "edge", "embedded"}))
+      ->group("Verdict");
+  app.add_option("--require", verb.require, "Bounds of criteria, say ttft_p90_s=0.5,error_share=0; they go before the profile's")
+      ->group("Verdict");
+  verb.outputs.add_to(app);
+}
+
+bool given(const CLI::App& app, std::string_view options) {
+  for (const std::string_view option : loadgen::split(options, ','))
+    if (!option.empty() && app.get_option(std::string(option))->count() > 0) return true;
+  return false;
+}
+
+// As if the user had written the profile's options, where they wrote none of their own.
+void apply_profile(CLI::App& app, const std::string& name) {
+  const auto profile = loadgen::profile_named(name);
+  if (!profile) return;
+  std::vector<const loadgen::ProfileDefault*> wanted;
+  for (const loadgen::ProfileDefault& value : loadgen::profile_defaults(*profile))
+    if (!given(app, value.option) && !given(app, value.unless)) wanted.push_back(&value);
+  for (const loadgen::ProfileDefault* value : wanted) {
+    CLI::Option* option = app.get_option(std::string(value->option));
+    option->add_result(std::string(value->value));
+    option->run_callback();
+  }
 }
 
 }  // namespace
@@ -175,22 +179,27 @@ void add_bench_load(CLI::App& bench, int& exit_status) {
       bench.add_subcommand("load", "Load for any OpenAI-compatible server: latencies, rates, goodput, and whether to trust them");
   app->add_option("URL", verb->url, "http://host:port, or the whole address of an endpoint")->required();
   verb->load.add_to(*app);
-  add_outputs(*app, *verb);
+  add_levels(*app, *verb);
   app->footer(
       "Latency counts from the moment at which a request was due, not from when it could be sent. The generator measures its own error; "
       "exit\n"
-      "status 1 when the result is INVALID.\n"
+      "status 1 when the result is INVALID or a criterion fails.\n"
       "Examples:\n"
       "  weir bench load http://localhost:8080 --rate 5 -d 60s --slo ttft=500ms,tpot=50ms\n"
       "  weir bench load http://localhost:8080 --concurrency 8 -n 200 --isl lognormal:512,300 --osl 128 --tokenizer smollm2\n"
       "  weir bench load http://localhost:8080 --trace azure.csv --trace-speed 4 -d 10m\n"
-      "  weir bench load http://localhost:8080 --binary-search --request-rate-range 1:64:1 -d 60s --slo ttft=500ms\n");
-  app->callback([verb, &exit_status] {
-    const auto valid = run(*verb);
-    if (!valid)
-      exit_status = interrupted() ? kExitInterrupted : report_error(valid.error());
+      "  weir bench load http://localhost:8080 --binary-search --request-rate-range 1:64:1 -d 60s --slo ttft=500ms\n"
+      "  weir bench load http://localhost:8080 --rate 5 -d 60s --json r.json --html r.html --samples r.csv.gz --record r.record\n"
+      "  weir bench load http://localhost:8080 --profile edge --require ttft_p90_s=0.3,mean_watts=10\n"
+      "Criteria for --require:\n" +
+      loadgen::criteria_help());
+  app->callback([verb, app, &exit_status] {
+    apply_profile(*app, verb->profile);
+    const auto fine = run(*verb);
+    if (!fine)
+      exit_status = interrupted() ? kExitInterrupted : report_error(fine.error());
     else
-      exit_status = interrupted() ? kExitInterrupted : *valid ? 0 : kExitFailed;
+      exit_status = interrupted() ? kExitInterrupted : *fine ? 0 : kExitFailed;
   });
 }
 

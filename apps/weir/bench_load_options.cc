@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_load_options.h"
 
-#include <fmt/core.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <thread>
 
-#include "base/units.h"
 #include "store/resolve.h"
-#include "verbs.h"
 
 namespace weir::cli {
 namespace {
@@ -82,6 +75,8 @@ void add_request_options(CLI::App& app, LoadOptions& o) {
   app.add_flag("--no-stream", o.no_stream, "Whole answers: no time to first token then")->group("Requests");
   app.add_flag("--ignore-eos", o.ignore_eos, "Answers of exactly max_tokens, if the server knows that field")->group("Requests");
   app.add_flag("--timings", o.timings, "Ask for the server's own times (queue, prefill, decode)")->group("Requests");
+  app.add_flag("--hash-answers", o.hash_answers, "Keep a hash of each answer's text: whether the same prompt always gets the same answer")
+      ->group("Requests");
   app.add_option("--timeout", o.timeout, "Of a request")->capture_default_str()->group("Requests");
   app.add_option("--ca-file", o.ca_file, "PEM to verify the server with")->group("Requests");
   app.add_flag("--insecure", o.insecure, "Do not verify the server's certificate")->group("Requests");
@@ -166,22 +161,13 @@ Status take_request(const LoadOptions& o, const std::string& url, loadgen::LoadS
   spec.shape.model = o.model;
   spec.shape.ignore_eos = o.ignore_eos;
   spec.shape.timings = o.timings;
+  spec.shape.hash_answers = o.hash_answers;
   if (!o.extra.empty()) {
     WEIR_ASSIGN(const json::Value extra, json::parse(o.extra, "--extra"));
     WEIR_ASSIGN(const json::Object* object, json::as_object(extra, "--extra"));
     spec.shape.extra = *object;
   }
   return {};
-}
-
-std::string progress_line(const loadgen::Progress& p, std::int64_t expected, double seconds, double rate) {
-  const std::int64_t sent = p.sent, done = p.done, failed = p.failed;
-  std::string line = fmt::format("\r{:.0f} s: {}", seconds, done + failed);
-  if (expected > 0 && expected < 50'000'000) line += fmt::format(" of {}", expected);
-  line += fmt::format(" answered ({:.1f}/s), {} in flight, {} waiting, {} failed", rate, sent - done - failed, p.waiting.load(), failed);
-  if (expected > done + failed && rate > 0 && expected < 50'000'000)
-    line += fmt::format(", about {} left", format_duration(static_cast<double>(expected - done - failed) / rate));
-  return line + "\033[K";
 }
 
 }  // namespace
@@ -191,6 +177,7 @@ void LoadOptions::add_to(CLI::App& app) {
   add_prompt_options(app, *this);
   add_request_options(app, *this);
   add_measure_options(app, *this);
+  progress.add_to(app);
 }
 
 Result<loadgen::LoadSpec> LoadOptions::spec(const std::string& url) const {
@@ -216,37 +203,6 @@ Result<loadgen::LoadSpec> LoadOptions::spec(const std::string& url) const {
   spec.metrics.stability_percentile = percentile;
   spec.metrics.max_trials = static_cast<int>(std::min<std::int64_t>(max_trials, 1'000'000));
   return spec;
-}
-
-Result<loadgen::Measured> measure_with_progress(const std::function<Result<loadgen::Measured>(loadgen::Progress&)>& measure,
-                                                std::int64_t expected, bool quiet) {
-  loadgen::Progress progress;
-  std::atomic<bool> over{false};
-  const bool show = !quiet && ::isatty(STDERR_FILENO);
-  std::thread watcher([&] {
-    const TimePoint start = steady_clock().now();
-    std::int64_t before = 0;
-    for (int tick = 1; !over; ++tick) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      if (interrupted()) progress.stop = true;
-      if (!show || tick % 20 != 0) continue;
-      const std::int64_t now = progress.done + progress.failed;
-      fmt::print(stderr, "{}",
-                 progress_line(progress, expected, to_seconds(steady_clock().now() - start), static_cast<double>(now - before)));
-      before = now;
-    }
-    if (show) fmt::print(stderr, "\r\033[K");
-  });
-  auto measured = measure(progress);
-  over = true;
-  watcher.join();
-  return measured;
-}
-
-Result<loadgen::Measured> measure_with_progress(const loadgen::Scenario& scenario, const loadgen::Scenario::Variation& variation,
-                                                bool quiet) {
-  return measure_with_progress([&](loadgen::Progress& progress) { return scenario.measure(variation, progress); },
-                               scenario.expected_requests(variation), quiet);
 }
 
 }  // namespace weir::cli

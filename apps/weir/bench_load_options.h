@@ -2,11 +2,11 @@
 // The options that describe a load: the same for `weir bench load` and `weir bench compare`.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "bench_progress.h"
 #include "loadgen/scenario.h"
 
 namespace CLI {
@@ -24,22 +24,17 @@ struct LoadOptions {
   std::string prompts = "synthetic", prompt_file, tokenizer, input_tokens = "128", output_tokens = "64", turns = "1", think = "0", extra;
   double shared_prefix = 0;
   std::int64_t prefix_groups = 1, most_prompts = 10000;
-  bool no_stream = false, ignore_eos = false, timings = false, insecure = false;
+  bool no_stream = false, ignore_eos = false, hash_answers = false, timings = false, insecure = false;
   std::string slo, timeout = "10m", drain = "10m", max_late = "1ms";
   std::int64_t max_concurrency = 0, warm_connections = 64;
   int threads = 1;
   double interval_ms = 5000, stability_percent = 10, percentile = -1;
   std::int64_t max_trials = 10;
   std::uint64_t seed = 1;
+  ProgressOptions progress;
 
   void add_to(CLI::App& app);
   Result<loadgen::LoadSpec> spec(const std::string& url) const;
 };
-
-// Measures while a line on the terminal tells how far it is; Ctrl-C ends the run early.
-Result<loadgen::Measured> measure_with_progress(const loadgen::Scenario& scenario, const loadgen::Scenario::Variation& variation,
-                                                bool quiet);
-Result<loadgen::Measured> measure_with_progress(const std::function<Result<loadgen::Measured>(loadgen::Progress&)>& measure,
-                                                std::int64_t expected, bool quiet);
 
 }  // namespace weir::cli

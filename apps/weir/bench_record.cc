@@ -28,6 +28,7 @@ Result<std::vector<std::string>> own_command() {
 
 void RecordOptions::add_to(CLI::App& app) {
   app.add_option("--record", record, "Write a run record, which 'weir bench rerun' runs again and compares with")->group("Output");
+  app.add_option("--rerun-record", rerun, "What rerun passes: the record goes there")->group("");
   app.add_option("--only-record", only, "What rerun passes: a record there, and no other file")->group("");
 }
 
@@ -47,7 +48,8 @@ Status RecordOptions::write(const std::string& verb, std::uint64_t seed, bool va
   WEIR_ASSIGN(const std::vector<std::string> command, own_command());
   out.command = loadgen::without_secrets(command);
   if (const char* isa = std::getenv("WEIR_ISA")) out.environment["WEIR_ISA"] = isa;
-  return write_json(only.empty() ? record : only, loadgen::to_json(out));
+  const std::string& target = !only.empty() ? only : !rerun.empty() ? rerun : record;
+  return write_json(target, loadgen::to_json(out));
 }
 
 }  // namespace weir::cli

@@ -17,10 +17,11 @@ namespace weir::cli {
 
 struct RecordOptions {
   std::string record;
-  std::string only;  // what rerun passes: the record goes there, and the verb writes no other file
+  // What rerun passes: the record goes there and nowhere else. With `only` the verb writes no other file.
+  std::string rerun, only;
 
   void add_to(CLI::App& app);
-  bool wanted() const { return !record.empty() || !only.empty(); }
+  bool wanted() const { return !record.empty() || !rerun.empty() || !only.empty(); }
   bool may_write_others() const { return only.empty(); }
   // The command is this process's own, without secrets.
   Status write(const std::string& verb, std::uint64_t seed, bool valid, std::vector<loadgen::Figure> figures, json::Value results) const;
