@@ -96,8 +96,6 @@ Result<serving::ServeConfig> read_config(const ServeVerb& verb) {
     WEIR_ASSIGN(serving::ModelSpec model, serving::parse_model_argument(kDefaultModel));
     config.serve.models.push_back(std::move(model));
   }
-  // Among keys, each gets its share; within one, the first comes first.
-  if (!config.keys_file.empty() && config.serve.engine.policy == "first-come") config.serve.engine.policy = "fair-share";
   return config;
 }
 

@@ -285,6 +285,7 @@ ApiResult<GenerationRequest> parse(std::string_view body, const Fields<Draft>& f
   const Path root;
   WEIR_ASSIGN(AnthropicConversation conversation, read_anthropic_messages(*draft.messages, Path(root, "messages"), draft.system));
   request.chat = true;
+  request.format_field = "output_config.format";
   request.messages = std::move(conversation.messages);
   request.continue_final_message = conversation.ends_with_assistant;
   request.add_generation_prompt = !conversation.ends_with_assistant;

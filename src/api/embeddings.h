@@ -15,6 +15,7 @@
 namespace weir::api {
 
 struct EmbeddingRequest {
+  std::string_view input_field = "input";  // the dialect's own name of it, for errors found behind the parser
   std::string model;
   std::vector<PromptInput> inputs;
   bool base64 = false;

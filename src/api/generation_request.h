@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -75,6 +76,11 @@ struct GenerationRequest {
   bool return_token_ids = false;
   std::int32_t prompt_logprobs_shown = -1;  // as a list of their own; options.prompt_logprobs may be more, for echo
   bool tokens_as_ids = false;               // logprobs name tokens as "token_id:123"
+
+  // The dialect's own names of where the text and its format stand, for errors that are found behind the parser.
+  std::string_view input_field = {};  // empty: "messages" of a conversation, else "prompt"
+  std::string_view format_field = "response_format";
+  std::string_view input_name() const { return !input_field.empty() ? input_field : chat ? "messages" : "prompt"; }
 
   json::Object echo_fields = {};  // what the dialect's answer repeats (Responses: metadata, instructions, …)
 };

@@ -243,6 +243,7 @@ ApiResult<OllamaRequest> parse_ollama_generate(std::string_view body) {
   WEIR_ASSIGN(const json::Object object, parse_body(body));
   WEIR_ASSIGN(Draft draft, read_draft(object, generate_fields()));
   GenerationRequest& request = draft.out.generation;
+  request.input_field = "prompt";
   draft.out.chat = false;
   set_purpose(draft.out, draft.prompt.empty());
   if (draft.raw) {
@@ -357,6 +358,7 @@ ApiResult<OllamaEmbedRequest> parse_ollama_embed(std::string_view body) {
 ApiResult<OllamaEmbedRequest> parse_ollama_embeddings(std::string_view body) {
   EmbedDraft draft;
   draft.out.one = true;
+  draft.out.embedding.input_field = "prompt";
   WEIR_TRY(read_body(body, embeddings_fields(), draft));
   return std::move(draft.out);
 }

@@ -320,6 +320,8 @@ ApiStatus read_conversation(Draft& draft, const ResponsesState& state, Responses
   items.insert(items.end(), request.input.begin(), request.input.end());
   WEIR_TRY(check_calls(items, first, path));
   draft.request.chat = true;
+  draft.request.input_field = "input";
+  draft.request.format_field = "text.format";
   draft.request.messages = messages_of(draft.instructions, items);
   if (draft.request.messages.empty()) return refuse(path, "holds nothing that could be answered", "empty");
   return {};

@@ -84,7 +84,7 @@ ApiResult<std::optional<GrammarSpec>> AnswerGrammar::make() {
         unsupported("guided_regex", "an expression together with reasoning or tools is not supported: turn thinking off"));
   }
   const auto body = answer();
-  if (!body) return std::unexpected(from_error(body.error(), forced() || calls ? "tools" : "response_format"));
+  if (!body) return std::unexpected(from_error(body.error(), forced() || calls ? "tools" : std::string(request_.format_field)));
   auto whole = has_channels(format_) ? with_channels(*body) : with_reasoning(*body);
   if (!whole) return std::unexpected(std::move(whole).error());
   return GrammarSpec{.kind = GrammarKind::kLark,
@@ -250,7 +250,7 @@ ApiResult<std::string> AnswerGrammar::with_channels(const std::string& answer) {
   const std::string opened = std::string(m.channel) + std::string(m.reasoning);
   if (begun == opened) return lark_.text(m.message) + text + next + rest;
   if (begun.starts_with(opened + std::string(m.message))) return text + next + rest;
-  return std::unexpected(unsupported("messages", "the prompt has begun a message that calls and response formats cannot be fitted into"));
+  return std::unexpected(unsupported(std::string(request_.input_name()), "the prompt has begun a message that calls and response formats cannot be fitted into"));
 }
 
 }  // namespace

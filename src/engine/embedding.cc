@@ -44,8 +44,8 @@ Result<std::vector<EncodedInput>> Embedder::encode(const EmbedRequest& request, 
     const auto* text = std::get_if<std::string>(&request.inputs[i]);
     auto encoded =
         text && !prompt.empty() ? encode_input(*loaded_, prompt + *text, limits) : encode_input(*loaded_, request.inputs[i], limits);
-    if (!encoded) return std::unexpected(std::move(encoded).error().with_context(fmt::format("input {}", i)));
-    if (encoded->ids.empty()) return fail(ErrorCode::kInvalidArgument, "input {}: there is nothing to embed", i);
+    if (!encoded) return std::unexpected(std::move(encoded).error().with_context(fmt::format("input {}", request.first_number + i)));
+    if (encoded->ids.empty()) return fail(ErrorCode::kInvalidArgument, "input {}: there is nothing to embed", request.first_number + i);
     out.push_back(std::move(*encoded));
   }
   return out;
@@ -81,7 +81,8 @@ Result<std::vector<Embedding>> Embedder::embed(const EmbedRequest& request) {
   const auto finish = [&](std::size_t i) -> Status {
     const std::vector<float> pooled = pooler->finish();
     pooler.reset();
-    if (pooled.empty()) return fail(ErrorCode::kInvalidArgument, "input {}: nothing is left to embed behind its prompt", i);
+    if (pooled.empty())
+      return fail(ErrorCode::kInvalidArgument, "input {}: nothing is left to embed behind its prompt", request.first_number + i);
     for (std::size_t at = 0; at < pooled.size(); at += static_cast<std::size_t>(hidden)) {
       const auto vector = finish_vector(
           spec_, {pooled.begin() + static_cast<std::ptrdiff_t>(at), pooled.begin() + static_cast<std::ptrdiff_t>(at) + hidden}, dimensions,
@@ -89,7 +90,8 @@ Result<std::vector<Embedding>> Embedder::embed(const EmbedRequest& request) {
       out[i].values.insert(out[i].values.end(), vector.begin(), vector.end());
     }
     if (!all_finite(out[i].values))
-      return fail(ErrorCode::kCorrupt, "input {}: the model's vector is not made of finite numbers; its weights may be damaged", i);
+      return fail(ErrorCode::kCorrupt, "input {}: the model's vector is not made of finite numbers; its weights may be damaged",
+                  request.first_number + i);
     out[i].tokens = static_cast<std::int64_t>(encoded[i].ids.size());
     out[i].cut = encoded[i].cut;
     return {};

@@ -21,6 +21,7 @@ struct EmbedRequest {
   std::optional<bool> normalize = {};           // none: as the model's files say
   std::optional<std::string> prompt_name = {};  // one of the model's prompts, put before each text; none: its default one
   std::optional<std::string> prompt = {};       // or a text of the caller's own
+  std::size_t first_number = 0;                 // of the first input, in errors
   bool cut = false;                             // inputs that are too long are cut, else they are an error
   std::optional<std::int64_t> max_tokens = {};  // a lower limit than the model's
 };

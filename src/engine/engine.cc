@@ -20,6 +20,7 @@ constexpr std::size_t kQuestions = 64;
 constexpr Duration kBeat = std::chrono::milliseconds(500);
 constexpr Duration kSaving = std::chrono::seconds(10);  // at a stop
 constexpr std::int64_t kUnknownContext = 4096;
+constexpr Duration kLongestErrand = std::chrono::hours(1);  // more would overflow the end of the wait
 
 Result<std::unique_ptr<scheduler::Policy>> make_policy(const std::string& name) {
   if (name == "first-come") return scheduler::first_come();
@@ -342,19 +343,32 @@ Result<std::vector<kvcache::CacheEvent>> Engine::cache_snapshot(Duration patienc
   return answer.get();
 }
 
-Status Engine::run_between_steps(const std::function<void()>& work) {
-  auto promise = std::make_shared<std::promise<void>>();
-  auto done = promise->get_future();
-  std::function<void()> question = [&work, promise] {
+Status Engine::run_between_steps(std::function<void()> work, Duration patience) {
+  struct Errand {
+    std::promise<void> promise;
+    std::function<void()> work;
+    std::atomic<bool> taken{false};  // by the thread, or back by who waited in vain
+  };
+  auto errand = std::make_shared<Errand>();
+  errand->work = std::move(work);
+  auto done = errand->promise.get_future();
+  std::function<void()> question = [errand] {
+    if (errand->taken.exchange(true)) return;
     try {
-      work();
-      promise->set_value();
+      errand->work();
+      errand->promise.set_value();
     } catch (...) {  // the caller's, not a fault of the step
-      promise->set_exception(std::current_exception());
+      errand->promise.set_exception(std::current_exception());
     }
   };
-  if (stopping_ || !parts_->questions.push(question)) return fail(ErrorCode::kExhausted, "the engine takes no more work between its steps");
+  if (stopping_) return fail(ErrorCode::kCancelled, "the engine stops");
+  if (!parts_->questions.push(question)) return fail(ErrorCode::kExhausted, "the engine takes no more work between its steps");
   notice_->give();
+  if (done.wait_for(std::clamp(patience, Duration::zero(), kLongestErrand)) != std::future_status::ready) {
+    const bool began = errand->taken.exchange(true);
+    return fail(ErrorCode::kDeadline, "work between the engine's steps {} within {:.1f} s", began ? "did not end" : "could not begin",
+                to_seconds(patience));
+  }
   try {
     done.get();
   } catch (const std::exception& e) {

@@ -61,8 +61,10 @@ class Engine final : public CompletionService {
   std::int64_t drain(Duration most);
 
   // Runs `work` on the engine's thread between two steps and waits for its end: nothing else uses the model meanwhile, so it may (vectors
-  // of a model that also generates). All streams wait for it: keep it short. kExhausted when too much of the kind waits already.
-  Status run_between_steps(const std::function<void()>& work);
+  // of a model that also generates). All streams wait for it: keep it short. kExhausted when too much of the kind waits already,
+  // kCancelled when the engine stops, kDeadline when `patience` has passed: what has not begun then never does, but what has may
+  // still run, so `work` owns all that it uses.
+  Status run_between_steps(std::function<void()> work, Duration patience);
 
   // Of keys, values and states.
   std::uint64_t cache_bytes() const;

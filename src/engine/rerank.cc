@@ -197,7 +197,8 @@ Result<std::vector<RankedDocument>> Reranker::rank_by_vectors(const RerankReques
   };
   const TextInput query = request.query;
   const std::vector<TextInput> documents(request.documents.begin(), request.documents.end());
-  WEIR_ASSIGN(const auto wanted, embed({&query, 1}, "query", request.cut));
+  const auto wanted = embed({&query, 1}, "query", request.cut);
+  if (!wanted) return std::unexpected(Error(wanted.error()).with_context("query"));
   auto vectors = embed(documents, "document", request.cut);
   if (!vectors) return std::unexpected(std::move(vectors).error().with_context("documents"));
   std::vector<RankedDocument> out;
@@ -205,8 +206,8 @@ Result<std::vector<RankedDocument>> Reranker::rank_by_vectors(const RerankReques
     const Embedding& document = (*vectors)[i];
     double cosine = 0;
     for (std::size_t c = 0; c < document.values.size(); ++c)
-      cosine += static_cast<double>(document.values[c]) * static_cast<double>(wanted.front().values[c]);
-    out.push_back({i, cosine, cosine, document.tokens + wanted.front().tokens, document.cut});
+      cosine += static_cast<double>(document.values[c]) * static_cast<double>(wanted->front().values[c]);
+    out.push_back({i, cosine, cosine, document.tokens + wanted->front().tokens, document.cut});
   }
   return out;
 }

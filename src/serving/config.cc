@@ -32,6 +32,7 @@ engine::EngineOptions engine_options(const ServeOptions& options, const ModelSpe
   if (model.kv_type) engine.kv_type = model.kv_type;
   if (model.max_running) engine.max_running = *model.max_running;
   if (model.policy) engine.policy = *model.policy;
+  if (engine.policy == "auto") engine.policy = options.keyed ? "fair-share" : "first-come";
   return engine;
 }
 

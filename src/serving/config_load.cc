@@ -224,6 +224,7 @@ Result<ServeConfig> load_config(const ConfigInput& input) {
     models = std::get<std::vector<std::string>>(listed);
   }
   WEIR_TRY(add_models(std::move(models), config));
+  config.serve.keyed = !config.keys_file.empty();
   WEIR_TRY(check_config(config));
   return config;
 }

@@ -20,7 +20,7 @@ const KvTypes& kv_types() {
       {"auto", std::nullopt}, {"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}, {"q8_0", DType::kQ8_0}};
   return types;
 }
-std::vector<std::string_view> policies() { return {"first-come", "priority", "deadline", "fair-share"}; }
+std::vector<std::string_view> policies() { return {"auto", "first-come", "priority", "deadline", "fair-share"}; }
 
 void add_server(ServeRows& t) {
   t.list("listen", "Addresses to listen at: HOST:PORT, unix:PATH, or fd:N for a socket that was inherited. Port 0: any free one.",
@@ -125,7 +125,8 @@ void add_engine(ServeRows& t) {
              WEIR_AT(serve.engine.max_wait))
       .flag = "max-wait";
   t.count("engine.token_budget", 1, 1 << 20, "Positions in one step.", WEIR_AT(serve.engine.token_budget)).flag = "token-budget";
-  auto& policy = t.text("engine.policy", "Who goes first.", WEIR_AT(serve.engine.policy));
+  auto& policy = t.text("engine.policy", "Who goes first. auto: with keys each gets its share (fair-share), else who comes first.",
+                        WEIR_AT(serve.engine.policy));
   policy.rule.choices = policies();
   policy.flag = "policy";
   t.yes_or_no("engine.prefix_cache", "Keep the beginnings of prompts for later ones.", WEIR_AT(serve.engine.prefix_cache)).flag =

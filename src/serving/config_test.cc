@@ -120,7 +120,7 @@ TEST(Config, ValuesOutOfRangeSayWhatWouldBeRight) {
   EXPECT_EQ(text_error("insecure = 1\n"), "weir.toml:1: insecure: should be true or false");
   EXPECT_EQ(text_error("listen = [1]\n"), "weir.toml:1: listen: should be a list of texts");
   EXPECT_EQ(text_error("[engine]\npolicy = \"fair-shar\"\n"),
-            "weir.toml:2: engine.policy: should be first-come, priority, deadline or fair-share; did you mean 'fair-share'?");
+            "weir.toml:2: engine.policy: should be auto, first-come, priority, deadline or fair-share; did you mean 'fair-share'?");
   EXPECT_EQ(text_error("[tracing]\nheaders = [\"secret\"]\n"), "weir.toml:2: tracing.headers: should be a list of NAME=VALUE");
   EXPECT_EQ(error_of(with_flags({{"max-running", "many"}})),
             "--max-running: engine.max_running: should be a whole number from 1 to 1000000");
@@ -196,6 +196,20 @@ name = "other"
   EXPECT_EQ(common.context, 4096);
   EXPECT_EQ(common.cache_tokens, 100000);
   EXPECT_EQ(common.policy, "first-come");
+}
+
+TEST(Config, APolicyThatIsNamedIsObeyedWithKeysToo) {
+  const auto policy = [](Texts flags) {
+    ConfigInput input = with_flags(flags);
+    input.models = {"m"};
+    const auto config = load_config(input);
+    return config ? engine_options(config->serve, config->serve.models.front()).policy : config.error().message;
+  };
+  EXPECT_EQ(policy({}), "first-come");
+  EXPECT_EQ(policy({{"keys", "/keys.toml"}}), "fair-share");
+  EXPECT_EQ(policy({{"policy", "auto"}}), "first-come");
+  EXPECT_EQ(policy({{"policy", "first-come"}, {"keys", "/keys.toml"}}), "first-come");
+  EXPECT_EQ(policy({{"keys", "/keys.toml"}, {"policy", "deadline"}}), "deadline");
 }
 
 TEST(Config, ModelArgumentsAreNamesSourcesOrPaths) {

@@ -14,7 +14,6 @@ namespace weir::serving {
 namespace {
 
 constexpr std::size_t kVectorQueue = 256;
-constexpr std::int64_t kVectorRows = 512;  // of one pass between the steps of an engine: about as much as a step of it
 
 // What must be equal for the same seed to give the same text.
 std::string fingerprint_of(const engine::LoadedModel& loaded) {
@@ -45,6 +44,9 @@ ModelHost::ModelHost(ModelSpec spec, std::unique_ptr<engine::LoadedModel> loaded
 
 ModelHost::~ModelHost() {
   if (worker_) worker_->stop();
+  // Work that nobody waits for any longer may still run between the engine's steps and use what goes before the engine does.
+  engine_ = nullptr;
+  service_.reset();
 }
 
 Result<std::shared_ptr<ModelHost>> ModelHost::load(const ModelSpec& spec, const std::filesystem::path& path, const ServeOptions& options,
@@ -148,123 +150,18 @@ api::ApiResult<void> ModelHost::fit(api::GenerationRequest& request, std::vector
     const std::int64_t room = context_ - size;
     const std::int64_t needed = options.prompt_only ? 0 : std::max<std::int64_t>(1, request.max_tokens_given ? options.max_tokens : 1);
     if (needed > room) {
-      return std::unexpected(api::bad_request(request.chat ? "messages" : "prompt",
+      const std::string_view name = request.input_name();
+      return std::unexpected(api::bad_request(std::string(name),
                                               fmt::format("This model's maximum context length is {} tokens. However, you requested {} "
                                                           "tokens ({} in the {}, {} in the answer): shorten "
                                                           "the prompt or ask for fewer tokens.",
-                                                          context_, size + needed, size, request.chat ? "messages" : "prompt", needed),
+                                                          context_, size + needed, size, name, needed),
                                               "context_length_exceeded"));
     }
     // A default is no wish: it gives way where there is less room.
     if (!request.max_tokens_given && options.max_tokens > room) options.max_tokens = room;
   }
   return {};
-}
-
-Status ModelHost::with_model(const std::function<void()>& work) const {
-  if (engine_ != nullptr) return engine_->run_between_steps(work);
-  if (service_) return fail(ErrorCode::kUnsupported, "{} runs elsewhere and gives no vectors", spec_.name);
-  work();
-  return {};
-}
-
-Result<engine::Embedder*> ModelHost::embedder() {
-  if (!embedder_) {
-    engine::EmbedderOptions options;
-    if (!spec_.pooling.empty()) {
-      options.pooling = model::pooling_by_name(spec_.pooling);
-      if (!options.pooling) return fail(ErrorCode::kInvalidArgument, "{}: no pooling is called \"{}\"", spec_.name, spec_.pooling);
-    }
-    WEIR_ASSIGN(embedder_, engine::Embedder::create(*loaded_, options));
-  }
-  return &*embedder_;
-}
-
-Result<engine::Reranker*> ModelHost::reranker() {
-  if (!reranker_) {
-    const engine::RerankMethod method = spec_.rerank_method == "head"        ? engine::RerankMethod::kHead
-                                        : spec_.rerank_method == "yes-no"    ? engine::RerankMethod::kYesNo
-                                        : spec_.rerank_method == "embedding" ? engine::RerankMethod::kEmbedding
-                                                                             : engine::RerankMethod::kAuto;
-    WEIR_ASSIGN(reranker_, engine::Reranker::create(*loaded_, method));
-  }
-  return &*reranker_;
-}
-
-Result<std::int64_t> ModelHost::vector_size() const {
-  WEIR_ASSIGN(const engine::PoolingSpec spec, engine::read_pooling_spec(*loaded_));
-  return spec.size;
-}
-
-bool ModelHost::embed(VectorWork work) {
-  auto shared = std::make_shared<VectorWork>(std::move(work));
-  return worker_->post([this, shared] {
-    if (!shared->wanted || shared->wanted()) shared->done(run(*shared));
-  });
-}
-
-bool ModelHost::rank(RankWork work) {
-  auto shared = std::make_shared<RankWork>(std::move(work));
-  return worker_->post([this, shared] {
-    if (!shared->wanted || shared->wanted()) shared->done(run(*shared));
-  });
-}
-
-// Beside an engine in pieces, so that its streams go on in between; a text's vector is the same in any company.
-Result<std::vector<engine::Embedding>> ModelHost::run(const VectorWork& work) {
-  std::vector<engine::Embedding> all;
-  for (std::size_t done = 0; done < work.inputs.size();) {
-    std::size_t end = done + 1;
-    if (engine_ == nullptr) {
-      end = work.inputs.size();
-    } else {
-      std::int64_t rows = 0;
-      const auto rows_of = [](const engine::TextInput& input) {
-        const auto* ids = std::get_if<std::vector<TokenId>>(&input);
-        const auto* text = std::get_if<std::string>(&input);
-        return ids ? static_cast<std::int64_t>(ids->size()) : text ? static_cast<std::int64_t>(text->size() / 3 + 2) : kVectorRows;
-      };
-      for (rows = rows_of(work.inputs[done]); end < work.inputs.size() && rows + rows_of(work.inputs[end]) <= kVectorRows; ++end)
-        rows += rows_of(work.inputs[end]);
-    }
-    Result<std::vector<engine::Embedding>> part = fail(ErrorCode::kInternal, "no vectors were made");
-    WEIR_TRY(with_model([&] {
-      auto made = embedder();
-      if (!made) {
-        part = std::unexpected(std::move(made).error());
-        return;
-      }
-      engine::EmbedRequest request{.inputs = std::span(work.inputs).subspan(done, end - done)};
-      request.dimensions = work.dimensions;
-      request.normalize = work.normalize;
-      request.prompt_name = work.prompt_name;
-      request.max_tokens = work.max_tokens;
-      request.cut = work.cut;
-      part = (*made)->embed(request);
-    }));
-    WEIR_ASSIGN(auto vectors, std::move(part));
-    std::ranges::move(vectors, std::back_inserter(all));
-    done = end;
-  }
-  return all;
-}
-
-Result<std::vector<engine::RankedDocument>> ModelHost::run(const RankWork& work) {
-  Result<std::vector<engine::RankedDocument>> ranked = fail(ErrorCode::kInternal, "nothing was ranked");
-  WEIR_TRY(with_model([&] {
-    auto made = reranker();
-    if (!made) {
-      ranked = std::unexpected(std::move(made).error());
-      return;
-    }
-    engine::RerankRequest request{.query = work.query, .documents = work.documents};
-    request.top_n = work.top_n;
-    request.cut = work.cut;
-    request.max_tokens = work.max_tokens;
-    request.instruction = work.instruction;
-    ranked = (*made)->rank(request);
-  }));
-  return ranked;
 }
 
 }  // namespace weir::serving

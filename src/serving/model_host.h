@@ -3,8 +3,11 @@
 // is made whole or not at all, and gives all its memory back at its end.
 #pragma once
 
+#include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,9 +61,12 @@ class ModelHost {
     std::optional<std::int64_t> max_tokens = {};
     bool cut = false;
     std::function<bool()> wanted = {};  // asked before it begins; false: nobody waits any longer, and nothing is done
+    TimePoint deadline = TimePoint::max();
     std::function<void(Result<std::vector<engine::Embedding>>)> done = {};
   };
+  // Requests that wait together share their passes; each gets the bits that it would get alone.
   bool embed(VectorWork work);
+  std::int64_t vector_batches() const { return vector_batches_; }  // requests that shared passes count once
   struct RankWork {
     std::string query;
     std::vector<std::string> documents;
@@ -69,6 +75,7 @@ class ModelHost {
     std::optional<std::int64_t> max_tokens = {};
     std::optional<std::string> instruction = {};
     std::function<bool()> wanted = {};
+    TimePoint deadline = TimePoint::max();
     std::function<void(Result<std::vector<engine::RankedDocument>>)> done = {};
   };
   bool rank(RankWork work);
@@ -79,8 +86,12 @@ class ModelHost {
   Status set_up();
   api::ApiResult<void> fit(api::GenerationRequest& request, std::vector<api::AnswerContext::Prompt>& prompts) const;
   void use_defaults(api::GenerationRequest& request) const;
-  Status with_model(const std::function<void()>& work) const;
+  Status with_model(std::function<void()> work, TimePoint deadline) const;
+  std::vector<VectorWork> take_vectors();
+  void serve_vectors();
+  void serve_together(std::vector<VectorWork> works);
   Result<std::vector<engine::Embedding>> run(const VectorWork& work);
+  Result<std::vector<engine::Embedding>> run_part(const VectorWork& work, std::size_t first, std::size_t end);
   Result<std::vector<engine::RankedDocument>> run(const RankWork& work);
   Result<engine::Embedder*> embedder();
   Result<engine::Reranker*> reranker();
@@ -97,6 +108,9 @@ class ModelHost {
   // Made when first asked for, used on the worker's thread.
   std::optional<engine::Embedder> embedder_;
   std::optional<engine::Reranker> reranker_;
+  std::mutex vectors_mutex_;
+  std::deque<VectorWork> vectors_;  // that wait for the worker
+  std::atomic<std::int64_t> vector_batches_{0};
   std::unique_ptr<WorkPool> worker_;  // the first to end
 };
 

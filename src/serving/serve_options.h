@@ -55,11 +55,13 @@ struct ServeOptions {
 
   // How models run.
   kernels::CpuOptions cpu = {};
-  engine::EngineOptions engine = {.max_wait = {}};     // of each model; a lasting overload is refused
-  std::uint64_t memory_budget = 0;                     // bytes of all models together; 0 = what the machine has
-  Duration idle_unload = {};                           // without a request; zero: never
-  Duration load_patience = std::chrono::seconds(120);  // a request waits so long for its model, then 503
-  std::size_t max_load_waiters = 256;                  // beyond: 503 at once
+  engine::EngineOptions engine = {.max_wait = {}, .policy = "auto"};  // of each model; a lasting overload is refused.
+                                                                      // auto: fair-share among keys, else first-come
+  bool keyed = false;                                                 // there are keys
+  std::uint64_t memory_budget = 0;                                    // bytes of all models together; 0 = what the machine has
+  Duration idle_unload = {};                                          // without a request; zero: never
+  Duration load_patience = std::chrono::seconds(120);                 // a request waits so long for its model, then 503
+  std::size_t max_load_waiters = 256;                                 // beyond: 503 at once
 
   // Requests.
   std::int32_t max_prompts = 1024;   // of one request

@@ -18,8 +18,12 @@ api::ApiError too_many() {
 }
 
 // What is wrong with a text that the model cannot read to its end has the code that clients know.
-api::ApiError vector_error(const Error& error, std::string param) {
-  api::ApiError api = api::from_error(error, std::move(param));
+api::ApiError vector_error(const Error& error, std::string_view param) {
+  // What else than the texts an error may be about.
+  if (error.message.find(" dimensions: ") != std::string::npos) param = "dimensions";
+  if (error.message.find("has no prompt \"") != std::string::npos) param = "prompt_name";
+  if (error.message.starts_with("query")) param = "query";
+  api::ApiError api = api::from_error(error, std::string(param));
   if (api.status == 400 && error.message.find("tokens") != std::string::npos) api.code = "context_length_exceeded";
   return api;
 }
@@ -63,8 +67,9 @@ using Write = std::function<std::string(const api::EmbeddingAnswer&)>;
 
 void embed(Service& service, const std::shared_ptr<Call>& call, api::EmbeddingRequest request, Write write) {
   if (static_cast<std::int64_t>(request.inputs.size()) > service.options.max_prompts * 2)
-    return call->fail(api::bad_request(
-        "input", fmt::format("{} texts: {} are possible in one request", request.inputs.size(), service.options.max_prompts * 2)));
+    return call->fail(
+        api::bad_request(std::string(request.input_field),
+                         fmt::format("{} texts: {} are possible in one request", request.inputs.size(), service.options.max_prompts * 2)));
   const std::string model = request.model;
   auto shared = std::make_shared<api::EmbeddingRequest>(std::move(request));
   service.with_model(call, model, [&service, call, shared, write = std::move(write)](std::shared_ptr<ModelLease> lease) {
@@ -79,8 +84,9 @@ void embed(Service& service, const std::shared_ptr<Call>& call, api::EmbeddingRe
                                .cut = shared->cut};
     for (api::PromptInput& input : shared->inputs) std::visit([&](auto& value) { work.inputs.emplace_back(std::move(value)); }, input);
     work.wanted = [job] { return job->call->responder.gone() == http::Gone::kNo; };
+    work.deadline = call->deadline;
     work.done = [job, shared, write](Result<std::vector<engine::Embedding>> vectors) {
-      if (!vectors) return job->fail(vector_error(vectors.error(), "input"));
+      if (!vectors) return job->fail(vector_error(vectors.error(), shared->input_field));
       api::EmbeddingAnswer answer;
       answer.model = shared->model.empty() ? job->lease->model() : shared->model;
       for (engine::Embedding& vector : *vectors) {
@@ -129,6 +135,7 @@ void rerank(Service& service, const std::shared_ptr<Call>& call) {
                              .max_tokens = request->max_tokens,
                              .instruction = request->instruction};
     work.wanted = [job] { return job->call->responder.gone() == http::Gone::kNo; };
+    work.deadline = call->deadline;
     work.done = [job, request](Result<std::vector<engine::RankedDocument>> ranked) {
       if (!ranked) return job->fail(vector_error(ranked.error(), "documents"));
       api::RerankAnswer answer;
