@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <fstream>
 
 #include "bench.h"
 #include "loadgen/null_server.h"
@@ -13,7 +14,7 @@ namespace weir::cli {
 namespace {
 
 struct NullServerVerb {
-  std::string listen = "127.0.0.1:8001", ttft = "0", itl = "0", tokens = "0", model = "null";
+  std::string listen = "127.0.0.1:8001", ttft = "0", itl = "0", tokens = "0", model = "null", arrivals;
   std::vector<std::string> stalls;
   int tokens_per_event = 1, slots = 0, error_status = 500;
   std::int64_t error_every = 0, cut_every = 0, cached_tokens = 0;
@@ -39,6 +40,7 @@ Result<loadgen::NullServerOptions> options_of(const NullServerVerb& verb) {
   options.cached_tokens = verb.cached_tokens;
   options.seed = verb.seed;
   options.model = verb.model;
+  options.keep_requests = !verb.arrivals.empty();
   return options;
 }
 
@@ -52,6 +54,11 @@ Status run(const NullServerVerb& verb) {
   const loadgen::NullServerStats stats = server->stop();
   fmt::print("{} requests, {} events; events left late by p50 {:.1f} µs, p99 {:.1f} µs, max {:.1f} µs\n", stats.requests, stats.events,
              stats.late_p50 * 1e6, stats.late_p99 * 1e6, stats.late_max * 1e6);
+  if (verb.arrivals.empty()) return {};
+  std::ofstream file(verb.arrivals, std::ios::binary);
+  file << loadgen::served_csv(stats.served);
+  file.close();
+  if (!file) return fail(ErrorCode::kIo, "writing {} failed", verb.arrivals);
   return {};
 }
 
@@ -77,6 +84,7 @@ void add_bench_null_server(CLI::App& bench, int& exit_status) {
   app->add_option("--cut-every", verb->cut_every, "Each n-th request's connection is cut in the middle of its answer")
       ->check(CLI::NonNegativeNumber);
   app->add_option("--cached-tokens", verb->cached_tokens, "That usage tells")->check(CLI::NonNegativeNumber);
+  app->add_option("--arrivals", verb->arrivals, "Writes at its end when each request came and was answered, as CSV: to judge its clients");
   app->add_option("--model", verb->model, "The model's name")->capture_default_str();
   app->add_option("--seed", verb->seed, "Of the distributions")->capture_default_str();
   app->footer(

@@ -25,7 +25,8 @@ namespace weir::loadgen {
 namespace {
 
 constexpr std::uint64_t kListenTag = 0;
-constexpr std::size_t kMaxConnections = 60000, kMaxBody = 32u << 20, kMaxUnsent = 8u << 20, kMaxLateness = 1u << 20;
+constexpr std::size_t kMaxConnections = 60000, kMaxBody = 32u << 20, kMaxUnsent = 8u << 20, kMaxLateness = 1u << 20,
+                      kMaxServed = 10'000'000;
 
 struct Peer {
   int fd = -1;
@@ -73,7 +74,7 @@ class NullServer::Core final : public EventHandler {
   void send(Peer& peer, std::string_view bytes);
   void flush(Peer& peer);
   void close(Peer& peer);
-  void note_late(TimePoint due);
+  void note_sent(const Peer& peer, TimePoint due);
 
   NullServerOptions options_;
   std::unique_ptr<EventLoop> loop_;
@@ -97,8 +98,14 @@ NullServerStats NullServer::Core::stats() {
   return stats_;
 }
 
-void NullServer::Core::note_late(TimePoint due) {
-  const auto late = static_cast<float>(to_seconds(now() - due));
+void NullServer::Core::note_sent(const Peer& peer, TimePoint due) {
+  const TimePoint sent = now();
+  const auto late = static_cast<float>(to_seconds(sent - due));
+  if (peer.number <= stats_.served.size()) {
+    ServedRequest& served = stats_.served[peer.number - 1];
+    if (served.events++ == 0) served.first = sent;
+    served.last = sent;
+  }
   if (lateness_.size() < kMaxLateness)
     lateness_.push_back(late);
   else
@@ -198,6 +205,7 @@ void NullServer::Core::start_answer(Peer& peer, const NullRequest& request) {
   peer.arrived = now();
   if (!origin_) origin_ = peer.arrived;
   peer.number = ++stats_.requests;
+  if (options_.keep_requests && stats_.served.size() < kMaxServed) stats_.served.push_back({.arrived = peer.arrived});
   const auto each = [&](std::int64_t n) { return n > 0 && static_cast<std::int64_t>(peer.number) % n == 0; };
   if (each(options_.error_every)) return send(peer, PacedAnswer::error_answer(options_.error_status, "an error as programmed"));
   peer.cut = each(options_.cut_every);
@@ -245,7 +253,7 @@ void NullServer::Core::emit(Peer& peer) {
       return;
     }
     send(peer, answer.whole_answer());
-    note_late(due);
+    note_sent(peer, due);
     return finish(peer, due);
   }
   while (!peer.closing) {
@@ -254,7 +262,7 @@ void NullServer::Core::emit(Peer& peer) {
     std::string bytes = peer.head_sent ? std::string() : PacedAnswer::stream_head();
     peer.head_sent = true;
     send(peer, bytes += answer.take_event());
-    note_late(due);
+    note_sent(peer, due);
     if (peer.cut && answer.sent() * 2 >= answer.tokens()) {
       peer.closing = true;
       return;
@@ -316,6 +324,16 @@ void NullServer::Core::close(Peer& peer) {
   if (!had_slot) return;
   --busy_slots_;
   give_turn(now());
+}
+
+std::string served_csv(const std::vector<ServedRequest>& served) {
+  std::string out = "arrived_s,first_event_s,last_event_s,events\n";
+  const auto seconds = [](TimePoint when) { return fmt::format("{:.9f}", to_seconds(when.time_since_epoch())); };
+  for (const ServedRequest& r : served) {
+    const bool sent = r.events > 0;
+    out += fmt::format("{},{},{},{}\n", seconds(r.arrived), sent ? seconds(r.first) : "", sent ? seconds(r.last) : "", r.events);
+  }
+  return out;
 }
 
 Result<std::unique_ptr<NullServer>> NullServer::start(NullServerOptions options) {

@@ -32,17 +32,28 @@ struct NullServerOptions {
   std::vector<Stall> stalls;
   std::uint64_t seed = 1;
   std::string model = "null";
+  bool keep_requests = false;  // see NullServerStats::served
   Duration spin = std::chrono::microseconds(60);
 };
 
 // "2s+500ms": at 2 s, for 500 ms.
 Result<NullServerOptions::Stall> parse_stall(std::string_view text);
 
+// One request as the server saw it, by the clock that all processes of a machine share: the judge of what a load generator says it did.
+struct ServedRequest {
+  TimePoint arrived{}, first{}, last{};  // its last byte was read; its first and last events were given to the system
+  std::int64_t events = 0;               // 0: an error, or not yet begun
+};
+
 struct NullServerStats {
   std::uint64_t requests = 0, events = 0;
   // How late events were given to the system, in seconds. Of the latest million.
   double late_p50 = 0, late_p99 = 0, late_max = 0;
+  std::vector<ServedRequest> served;  // in the order of arrival, when asked for: the first ten million
 };
+
+// A line per request: arrived_s, first_event_s, last_event_s, events; seconds of the monotonic clock, empty where nothing was sent.
+std::string served_csv(const std::vector<ServedRequest>& served);
 
 class NullServer {
  public:
