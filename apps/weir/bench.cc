@@ -16,6 +16,7 @@ void add_bench(CLI::App& app, int& exit_status) {
   add_bench_engine(*verb, exit_status);
   add_bench_load(*verb, exit_status);
   add_bench_compare(*verb, exit_status);
+  add_bench_mlperf(*verb, exit_status);
   add_bench_null_server(*verb, exit_status);
   add_bench_report(*verb, exit_status);
   add_bench_rerun(*verb, exit_status);

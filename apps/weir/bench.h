@@ -18,6 +18,7 @@ void add_bench_engine(CLI::App& bench, int& exit_status);
 void add_bench_kernels(CLI::App& bench, int& exit_status);
 void add_bench_load(CLI::App& bench, int& exit_status);
 void add_bench_machine(CLI::App& bench, int& exit_status);
+void add_bench_mlperf(CLI::App& bench, int& exit_status);
 void add_bench_null_server(CLI::App& bench, int& exit_status);
 void add_bench_report(CLI::App& bench, int& exit_status);
 void add_bench_rerun(CLI::App& bench, int& exit_status);
