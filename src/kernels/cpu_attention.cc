@@ -35,6 +35,7 @@ struct Block {
   std::int64_t partials;    // first of its partial results, segment by segment; -1: not split
   std::int32_t* runs_left;  // of a split block: whose task comes last finishes it
 
+  std::int64_t first_row() const { return std::int64_t{slice->first_row} + row_begin; }
   std::int64_t entries() const { return std::int64_t{row_end - row_begin} * heads; }
   std::int32_t segments() const { return segment_end - segment_begin; }
   std::int32_t runs() const { return (segments() + run - 1) / run; }
@@ -273,15 +274,26 @@ void CpuBackend::attention(ConstMatrix q, std::span<const SequenceSlice> slices,
   });
   auto* tasks = shared_.take<Task>(task_count);
   task_count = 0;
-  // Later rows see more: the longest tasks go first, so that threads end together.
-  for (std::int64_t i = block_count - 1; i >= 0; --i) {
-    const Block& block = blocks[i];
-    for (std::int32_t s = block.segment_begin; s < block.segment_end; s += block.run)
-      tasks[task_count++] = {&block, s, std::min(s + block.run, block.segment_end)};
+  // A thread begins with its own rows. Later rows see more: of a thread's tasks the longest go first, so that threads end together.
+  std::int64_t of_thread = block_count;
+  for (std::int64_t t = pool_.size(); t-- > 0;) {
+    Share& share = shares_[static_cast<std::size_t>(t)];
+    share.next.store(task_count, std::memory_order_relaxed);
+    for (; of_thread > 0 && blocks[of_thread - 1].first_row() >= q.rows * t / pool_.size(); --of_thread) {
+      const Block& block = blocks[of_thread - 1];
+      for (std::int32_t s = block.segment_begin; s < block.segment_end; s += block.run)
+        tasks[task_count++] = {&block, s, std::min(s + block.run, block.segment_end)};
+    }
+    share.end = task_count;
   }
   const AttentionSums shared = take_sums(partials, layer.value_dim, shared_);
-  for_tasks(task_count, work / std::max<std::int64_t>(task_count, 1),
-            [&](std::int64_t i, Scratch& scratch) { attention.run(tasks[i], shared, scratch); });
+  const auto run = [&](std::int64_t begin, std::int64_t end, Scratch& scratch) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      scratch.reset();
+      attention.run(tasks[i], shared, scratch);
+    }
+  };
+  is_worth_sharing(task_count, work) ? run_shares(1, run) : run(0, task_count, scratch_[0]);
 }
 
 }  // namespace weir::kernels

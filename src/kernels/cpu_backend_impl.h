@@ -14,7 +14,7 @@
 
 namespace weir::kernels {
 
-struct QuantizedInput;
+struct LinearSource;
 
 void check_norm(const NormParams& params, std::int64_t cols);
 void norm_row(const KernelTable& table, const NormParams& params, const float* x, std::int64_t cols, float* out);
@@ -25,11 +25,7 @@ class CpuBackend final : public Backend {
 
   std::string description() const override;
   DType kv_type() const override;
-  void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> body) override {
-    pool_.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) body(i);
-    });
-  }
+  void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> body) override { for_rows(count, kAlwaysShared, body); }
   std::int64_t packed_bytes(const Weight& weight) const override;
   void pack(const Weight& weight, std::span<std::byte> out) override;
   void pack_alone(const Weight& weight, std::span<std::byte> out) const override;
@@ -61,16 +57,24 @@ class CpuBackend final : public Backend {
 
  private:
   std::span<const LinearJob> prepare_float_inputs(std::span<const LinearJob> jobs);
-  const QuantizedInput** quantize_inputs(std::span<const LinearJob> jobs);
+  LinearSource source_of(const LinearJob& job);
+  const LinearSource** quantized_inputs(std::span<const LinearJob> jobs);
   bool quantizes(const LinearJob& job) const;
   std::int64_t pack_outs(const Weight& weight) const;
   template <class ForEach>
   void pack_pieces(const Weight& weight, std::span<std::byte> out, ForEach for_each) const;
-  // Runs body(row) for each row, on one thread when the work (`cost` elements a row) is too small to share.
+  // Runs body(row) for each row, on one thread when the work (`cost` elements a row) is too small to share. Thread t of T begins with
+  // rows [rows · t / T, rows · (t + 1) / T), as in the other operations: what a row consists of is in the caches of its core.
   void for_rows(std::int64_t rows, std::int64_t cost, FunctionRef<void(std::int64_t)> body);
   // Runs body(task, scratch of the thread) for each task. A thread takes the tasks of its own share in order, which keeps
   // what it streams in one piece, then helps others with theirs. `cost` as above.
   void for_tasks(std::int64_t tasks, std::int64_t cost, FunctionRef<void(std::int64_t, Scratch&)> body);
+  // The same with shares_ as the caller has set them: body(begin, end, scratch) for up to `grain` of a share at a time.
+  void run_shares(std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t, Scratch&)> body);
+  void share_evenly(std::int64_t tasks);
+  bool is_worth_sharing(std::int64_t tasks, std::int64_t work) const;
+
+  static constexpr std::int64_t kAlwaysShared = 1 << 20;  // a cost
 
   struct alignas(64) Share {  // of the tasks of a call
     std::atomic<std::int64_t> next{0};
@@ -80,7 +84,8 @@ class CpuBackend final : public Backend {
   const KernelTable& table_;
   Activations activations_;
   ThreadPool pool_;
-  Scratch shared_;                // the caller's: quantised activations and task lists of a call
+  Scratch shared_;                // the caller's: task lists of a call
+  std::vector<Scratch> inputs_;   // quantised activations of the rows that a thread begins with
   std::vector<Scratch> scratch_;  // one per thread
   std::vector<Share> shares_;     // likewise
 };

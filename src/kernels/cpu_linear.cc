@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <thread>
 
 #include "kernels/cpu_backend_impl.h"
 #include "kernels/linear_int8.h"
@@ -15,17 +16,46 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::int64_t kTaskWork = 48 << 10;  // multiply-adds that make a task worth its hand-over
-constexpr std::int64_t kQuantizeRows = 8;     // rows of a task that quantises
+constexpr std::int64_t kMostBlockRows = 256;  // rows that share one expansion of a panel
+constexpr std::int64_t kFewestBlockRows = 8;  // fewer are not worth reading all weights for them alone (linear/Q4_1, 8 to 32 rows)
 
-// A matrix of activations that several jobs may share, and its rows' place among those of all of them.
-struct Source {
+// Rows in blocks of about the same size: with enough rows one or several for each thread, the same ones in every call, so that what
+// belongs to a row stays in the caches of one core from layer to layer. A line that travels between cores costs as much as hundreds
+// of multiply-adds.
+struct RowBlocks {
+  RowBlocks(std::int64_t all_rows, int threads) : rows(all_rows), count((all_rows + kMostBlockRows - 1) / kMostBlockRows) {
+    count = (count + threads - 1) / threads * threads;
+    count = std::max<std::int64_t>(1, std::min(count, rows / kFewestBlockRows));
+  }
+  std::int64_t begin(std::int64_t block) const { return rows * block / count; }
+  std::int64_t end(std::int64_t block) const { return begin(block + 1); }
+  std::int64_t of(std::int64_t row) const { return ((row + 1) * count - 1) / rows; }
+  std::int64_t rows, count;
+};
+
+}  // namespace
+
+// Rows of a source on their way to int8. Threads that want to multiply them quantise some until none is left.
+struct alignas(64) RowBlock {
+  QuantizedInput quantized;
+  alignas(64) std::atomic<std::int64_t> next{0};  // rows
+  std::atomic<std::int64_t> left{0};
+  std::atomic<bool> ready{false};
+};
+
+// A matrix of activations that several jobs may share.
+struct LinearSource {
   ConstMatrix x;
   const InputStep* step;
-  QuantizedInput quantized;
-  std::int64_t first_row;
-  std::atomic<std::int64_t>* left;  // of each row block, rows that are not quantised yet
+  RowBlocks cut;
+  RowBlock* blocks;
 };
+
+namespace {
+
+constexpr std::int64_t kTaskWork = 48 << 10;  // multiply-adds that make a task worth its hand-over
+constexpr int kLooks = 1000;                  // at what another thread does before the processor is offered to it
+constexpr std::int64_t kQuantizeRows = 8;     // rows that a thread quantises before it asks for more, at most
 
 // Row `row` of x after its step, written to `out` (which may be x's own row for a norm).
 void apply_step(const KernelTable& table, const InputStep& step, ConstMatrix x, std::int64_t row, float* out) {
@@ -51,24 +81,22 @@ void check_job(const LinearJob& job) {
   if (job.input) check_step(*job.input, job.x);
 }
 
-std::int64_t row_blocks(std::int64_t rows) { return (rows + kTaskRows - 1) / kTaskRows; }
-
 // Cuts the jobs into tasks: emit(job, out_begin, out_end, row_begin, row_end). The cut changes no result, so it may depend on
-// anything. All tasks of a row block follow each other: a thread's share is then mostly rows of its own, whose activations stay
-// in its caches from one layer to the next.
+// anything. All tasks of a row block follow each other, and a thread's share is mostly blocks of its own.
 template <class Emit>
 void cut(std::span<const LinearJob> jobs, std::int64_t total_work, int threads, Emit emit) {
   const std::int64_t wanted = std::max(kTaskWork, total_work / (threads * 8));
   std::int64_t blocks = 0;
-  for (const LinearJob& job : jobs) blocks = std::max(blocks, row_blocks(job.x.rows));
+  for (const LinearJob& job : jobs) blocks = std::max(blocks, RowBlocks(job.x.rows, threads).count);
   for (std::int64_t block = 0; block < blocks; ++block) {
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       const LinearJob& job = jobs[i];
-      const std::int64_t row = block * kTaskRows, row_end = std::min(job.x.rows, row + kTaskRows);
-      if (row >= row_end) continue;
+      const RowBlocks own(job.x.rows, threads);
+      if (block >= own.count || job.x.rows == 0) continue;
+      const std::int64_t row = own.begin(block), row_end = own.end(block), sharers = std::max<std::int64_t>(1, threads / own.count);
       const std::int64_t work = std::max<std::int64_t>(job.x.cols, 1) * (row_end - row) * kStripeOuts;  // of a stripe
       const std::int64_t stripes = (job.out.cols + kStripeOuts - 1) / kStripeOuts, each = std::max<std::int64_t>(1, wanted / work);
-      const std::int64_t pieces = std::min(stripes, ((stripes + each - 1) / each + threads - 1) / threads * threads);
+      const std::int64_t pieces = std::min(stripes, ((stripes + each - 1) / each + sharers - 1) / sharers * sharers);
       for (std::int64_t p = 0; p < pieces; ++p) {
         const std::int64_t begin = stripes * p / pieces * kStripeOuts, end = stripes * (p + 1) / pieces * kStripeOuts;
         emit(i, begin, std::min(job.out.cols, end), row, row_end);
@@ -77,14 +105,8 @@ void cut(std::span<const LinearJob> jobs, std::int64_t total_work, int threads, 
   }
 }
 
-std::atomic<std::int64_t>* count_rows(std::int64_t rows, Scratch& scratch) {
-  auto* left = scratch.take<std::atomic<std::int64_t>>(row_blocks(rows));
-  for (std::int64_t i = 0; i < row_blocks(rows); ++i) new (left + i) std::atomic(std::min(kTaskRows, rows - i * kTaskRows));
-  return left;
-}
-
-// Quantises a row of a source after its step. Who is last in a row block lists the block's residuals.
-void quantize_row_of(const KernelTable& table, const Source& s, std::int64_t row, Scratch& scratch) {
+void quantize_row_of(const KernelTable& table, const LinearSource& s, std::int64_t row, std::int64_t in_block, const QuantizedInput& out,
+                     Scratch& scratch) {
   const float* x = s.x.row(row);
   if (s.step) {
     scratch.reset();
@@ -92,9 +114,24 @@ void quantize_row_of(const KernelTable& table, const Source& s, std::int64_t row
     apply_step(table, *s.step, s.x, row, prepared);
     x = prepared;
   }
-  quantize_input_row(table, x, row, s.quantized);
-  const std::int64_t block = row / kTaskRows;
-  if (s.left[block].fetch_sub(1, std::memory_order_acq_rel) == 1) list_residuals(s.quantized, block, s.x.rows);
+  quantize_input_row(table, x, in_block, out);
+}
+
+// Returns when the block is quantised: by this thread, unless others are at it.
+void quantize_block(const KernelTable& table, const LinearSource& s, std::int64_t index, int threads, Scratch& scratch) {
+  RowBlock& block = s.blocks[index];
+  if (block.ready.load(std::memory_order_acquire)) return;
+  const std::int64_t begin = s.cut.begin(index), rows = s.cut.end(index) - begin;
+  const std::int64_t together = std::clamp<std::int64_t>(rows / threads, 1, kQuantizeRows);
+  for (std::int64_t at; (at = block.next.fetch_add(together, std::memory_order_relaxed)) < rows;) {
+    const std::int64_t end = std::min(rows, at + together);
+    for (std::int64_t row = at; row < end; ++row) quantize_row_of(table, s, begin + row, row, block.quantized, scratch);
+    if (block.left.fetch_sub(end - at, std::memory_order_acq_rel) > end - at) continue;
+    list_residuals(block.quantized, rows);
+    return block.ready.store(true, std::memory_order_release);
+  }
+  for (int look = 0; !block.ready.load(std::memory_order_acquire); ++look)
+    if (look > kLooks) std::this_thread::yield();
 }
 
 bool same_input(ConstMatrix a, const InputStep* a_step, const LinearJob& b) {
@@ -128,12 +165,26 @@ std::span<const LinearJob> CpuBackend::prepare_float_inputs(std::span<const Line
   return {own, jobs.size()};
 }
 
-// Quantises the distinct inputs of the jobs; returns for each job its input, or null where the arithmetic is float.
-const QuantizedInput** CpuBackend::quantize_inputs(std::span<const LinearJob> jobs) {
+// Room for a source's rows as int8: each block's in memory that only the threads of that block write.
+LinearSource CpuBackend::source_of(const LinearJob& job) {
+  const RowBlocks cut(job.x.rows, pool_.size());
+  auto* blocks = shared_.take<RowBlock>(cut.count);
+  for (std::int64_t i = 0; i < cut.count; ++i) {
+    const std::int64_t rows = cut.end(i) - cut.begin(i);
+    RowBlock& block = *new (blocks + i) RowBlock;
+    block.quantized = allocate_quantized(rows, job.x.cols, inputs_[static_cast<std::size_t>(i * pool_.size() / cut.count)]);
+    block.left.store(rows, std::memory_order_relaxed);
+  }
+  return {job.x, job.input, cut, blocks};
+}
+
+// For each job its input as int8 is to be, or null where the arithmetic is float.
+const LinearSource** CpuBackend::quantized_inputs(std::span<const LinearJob> jobs) {
   const auto count = static_cast<std::int64_t>(jobs.size());
-  const auto** of_job = shared_.take<const QuantizedInput*>(count);
-  auto* sources = shared_.take<Source>(count);
-  std::int64_t distinct = 0, rows = 0, elements = 0;
+  const auto** of_job = shared_.take<const LinearSource*>(count);
+  auto* sources = shared_.take<LinearSource>(count);
+  std::int64_t distinct = 0;
+  for (Scratch& scratch : inputs_) scratch.reset();
   for (std::int64_t i = 0; i < count; ++i) {
     const LinearJob& job = jobs[static_cast<std::size_t>(i)];
     of_job[i] = nullptr;
@@ -141,22 +192,12 @@ const QuantizedInput** CpuBackend::quantize_inputs(std::span<const LinearJob> jo
     std::int64_t at = distinct;
     while (at > 0 && !same_input(sources[at - 1].x, sources[at - 1].step, job)) --at;
     if (at == 0) {
-      sources[distinct] = {job.x, job.input, allocate_quantized(job.x.rows, job.x.cols, shared_), rows, count_rows(job.x.rows, shared_)};
-      rows += job.x.rows;
-      elements += job.x.rows * job.x.cols;
+      new (sources + distinct) LinearSource(source_of(job));
       at = ++distinct;
     }
-    expect(job.weight->view.type, sources[at - 1].quantized);
-    of_job[i] = &sources[at - 1].quantized;
+    for (std::int64_t b = 0; b < sources[at - 1].cut.count; ++b) expect(job.weight->view.type, sources[at - 1].blocks[b].quantized);
+    of_job[i] = &sources[at - 1];
   }
-  if (rows == 0) return of_job;
-  for_tasks((rows + kQuantizeRows - 1) / kQuantizeRows, 4 * kQuantizeRows * elements / rows, [&](std::int64_t task, Scratch& scratch) {
-    for (std::int64_t row = task * kQuantizeRows; row < std::min(rows, (task + 1) * kQuantizeRows); ++row) {
-      const Source& s =
-          *std::prev(std::upper_bound(sources, sources + distinct, row, [](std::int64_t r, const Source& x) { return r < x.first_row; }));
-      quantize_row_of(table_, s, row - s.first_row, scratch);
-    }
-  });
   return of_job;
 }
 
@@ -168,18 +209,31 @@ void CpuBackend::linear(std::span<const LinearJob> jobs) {
     work += job.x.rows * job.x.cols * job.out.cols;
   }
   jobs = prepare_float_inputs(jobs);
-  const QuantizedInput** inputs = quantize_inputs(jobs);
+  const LinearSource** sources = quantized_inputs(jobs);
   cut(jobs, work, pool_.size(), [&](auto...) { ++tasks; });
-  auto* list = shared_.take<QuantizedTask>(tasks);
+  struct Piece {
+    std::size_t job;
+    std::int64_t out_begin, out_end, row_begin, row_end;
+  };
+  auto* list = shared_.take<Piece>(tasks);
   tasks = 0;
   cut(jobs, work, pool_.size(),
       [&](std::size_t i, std::int64_t out_begin, std::int64_t out_end, std::int64_t row_begin, std::int64_t row_end) {
-        list[tasks++] = {&jobs[i], inputs[i], out_begin, out_end, row_begin, row_end};
+        list[tasks++] = {i, out_begin, out_end, row_begin, row_end};
       });
   for_tasks(tasks, work / std::max<std::int64_t>(tasks, 1), [&](std::int64_t i, Scratch& scratch) {
-    const QuantizedTask& task = list[i];
-    if (!is_plain(task.job->weight->view.type)) return run_quantized(table_, task, scratch);
-    run_plain(table_, activations_, {task.job, task.out_begin, task.out_end, task.row_begin, task.row_end}, scratch);
+    const Piece& p = list[i];
+    const LinearJob& job = jobs[p.job];
+    if (is_plain(job.weight->view.type))
+      return run_plain(table_, activations_, {&job, p.out_begin, p.out_end, p.row_begin, p.row_end}, scratch);
+    QuantizedTask task{&job, nullptr, p.out_begin, p.out_end, p.row_begin, p.row_end};
+    if (const LinearSource* source = sources[p.job]) {
+      const std::int64_t block = source->cut.of(p.row_begin);
+      quantize_block(table_, *source, block, pool_.size(), scratch);
+      scratch.reset();
+      task.input = &source->blocks[block].quantized;
+    }
+    run_quantized(table_, task, scratch);
   });
 }
 

@@ -61,6 +61,12 @@ struct Panel {
 // Panels of neighbouring outputs that a tile takes together, so that a row's activations are read once for all of them.
 inline constexpr int kPanelsTogether = 2;
 
+// Where a tile's sums will be written: row after row, the panels of a row side by side. Tiles bring that memory nearer on the way.
+struct Destination {
+  const float* rows = nullptr;
+  std::int64_t stride = 0;
+};
+
 struct PanelTile {
   const Panel* panels;  // [count]: of one type and one k
   int count;            // 1 to kPanelsTogether
@@ -72,6 +78,7 @@ struct PanelTile {
   std::int64_t acc_stride;
   const std::byte* ahead = nullptr;  // what will be expanded next: brought to the second-level cache on the way
   std::int64_t ahead_bytes = 0;
+  Destination out = {};
 };
 
 // One more block of 32 activations for some rows: what int8 lost of an outlier block.
@@ -110,6 +117,7 @@ struct PackedTile {
   float* acc;  // as in PanelTile
   std::int64_t acc_stride;
   std::int64_t ahead_bytes = 0;  // that follow these inputs: brought nearer on the way
+  Destination out = {};
 };
 
 struct PackedResiduals {

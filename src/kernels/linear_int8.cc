@@ -9,6 +9,7 @@
 
 #include "kernels/linear_plain.h"
 #include "kernels/packed_panels.h"
+#include "kernels/unroll.h"
 
 namespace weir::kernels {
 namespace {
@@ -36,16 +37,6 @@ QuantizedRows allocate_rows(std::int64_t rows, std::int64_t inputs, std::int64_t
 // Rows that lie a multiple of a large power of two apart would meet in a few sets of the first-level cache.
 std::int64_t spread(std::int64_t k) { return k % 1024 == 0 ? k + 64 : k; }
 
-ResidualList* allocate_lists(std::int64_t rows, std::int64_t k, Scratch& scratch) {
-  const std::int64_t row_blocks = (rows + kTaskRows - 1) / kTaskRows, blocks = k / kActivationBlock;
-  auto* lists = scratch.take<ResidualList>(row_blocks);
-  for (std::int64_t i = 0; i < row_blocks; ++i) {
-    const std::int64_t most = std::min(kTaskRows, rows - i * kTaskRows) * blocks;
-    lists[i] = {scratch.take<ResidualBlock>(most), scratch.take<std::int32_t>(blocks + 1)};
-  }
-  return lists;
-}
-
 }  // namespace
 
 QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch) {
@@ -54,7 +45,7 @@ QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& sc
           .residuals = allocate_rows(rows * blocks, kActivationBlock, kActivationBlock, scratch),
           .count = scratch.take<std::int32_t>(rows),
           .block = scratch.take<std::int32_t>(rows * blocks),
-          .lists = allocate_lists(rows, k, scratch)};
+          .list = {scratch.take<ResidualBlock>(rows * blocks), scratch.take<std::int32_t>(blocks + 1)}};
 }
 
 void expect(DType type, QuantizedInput& x) {
@@ -66,7 +57,12 @@ namespace {
 // Above this an outlier block's scale lies. The sum has a fixed order of its own, the same for every table.
 float outlier_limit(const float* scale, std::int64_t blocks) {
   double squares[4] = {};
-  for (std::int64_t b = 0; b < blocks; ++b) squares[b % 4] += static_cast<double>(scale[b]) * scale[b];
+  std::int64_t b = 0;
+  for (; b + 4 <= blocks; b += 4) {
+    WEIR_UNROLL
+    for (int i = 0; i < 4; ++i) squares[i] += static_cast<double>(scale[b + i]) * scale[b + i];
+  }
+  for (int i = 0; b + i < blocks; ++i) squares[i] += static_cast<double>(scale[b + i]) * scale[b + i];
   const double mean = (squares[0] + squares[1] + squares[2] + squares[3]) / static_cast<double>(blocks);
   return static_cast<float>(kOutlierFactor * std::sqrt(mean));
 }
@@ -110,19 +106,18 @@ void quantize_input_row(const KernelTable& table, const float* x, std::int64_t r
   out.count[row] = found;
 }
 
-void list_residuals(const QuantizedInput& x, std::int64_t row_block, std::int64_t rows) {
-  const ResidualList& list = x.lists[row_block];
-  const std::int64_t blocks = x.rows.inputs / kActivationBlock, first_row = row_block * kTaskRows;
-  const std::int64_t last_row = std::min(rows, first_row + kTaskRows);
+void list_residuals(const QuantizedInput& x, std::int64_t rows) {
+  const ResidualList& list = x.list;
+  const std::int64_t blocks = x.rows.inputs / kActivationBlock;
   std::fill_n(list.begin, blocks + 1, 0);
   const auto for_each = [&](auto visit) {
-    for (std::int64_t r = first_row; r < last_row; ++r)
+    for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t e = r * blocks; e < r * blocks + x.count[r]; ++e) visit(r, e, x.block[e]);
   };
   for_each([&](std::int64_t, std::int64_t, std::int32_t block) { ++list.begin[block + 1]; });
   for (std::int64_t b = 0; b < blocks; ++b) list.begin[b + 1] += list.begin[b];
   for_each([&](std::int64_t r, std::int64_t e, std::int32_t block) {
-    list.blocks[list.begin[block]++] = {static_cast<std::int32_t>(r - first_row), block, e};
+    list.blocks[list.begin[block]++] = {static_cast<std::int32_t>(r), block, e};
   });
   for (std::int64_t b = blocks; b > 0; --b) list.begin[b] = list.begin[b - 1];  // where they started
   list.begin[0] = 0;
@@ -181,7 +176,7 @@ int panels_at(std::int64_t o, std::int64_t out_end) {
 
 // The task's outlier blocks among inputs [begin, end).
 std::span<const ResidualBlock> residuals_of(const QuantizedTask& t, std::int64_t begin, std::int64_t end) {
-  const ResidualList& list = t.input->lists[t.row_begin / kTaskRows];
+  const ResidualList& list = t.input->list;
   return {list.blocks + list.begin[begin / kActivationBlock], list.blocks + list.begin[end / kActivationBlock]};
 }
 
@@ -195,11 +190,12 @@ void multiply_panels(const KernelTable& table, const QuantizedTask& t, const Pac
   for (std::int64_t begin = 0, end; begin < w.cols(); begin = end) {
     end = begin + chunk_at(w.cols(), begin);
     load_panels(table, *t.job->weight, shape, o, t.out_end, begin, count, panels);
-    PanelTile tile{panels, count, &t.input->rows, t.row_begin, rows, begin, acc, stride};
+    PanelTile tile{panels, count, &t.input->rows, 0, rows, begin, acc, stride};
     if (const std::byte* packed = t.job->weight->packed) {  // after the last chunk: the next stripe
       tile.ahead = packed + o / kStripeOuts * shape.bytes + end / shape.unit_inputs * shape.unit_bytes;
       tile.ahead_bytes = panels[0].k / shape.unit_inputs * shape.unit_bytes;
     }
+    if (end == w.cols()) tile.out = {t.job->out.row(t.row_begin) + o, t.job->out.stride};
     table.panel_tile(tile);
     table.residual_tile({panels, count, &t.input->residuals, begin / kActivationBlock, residuals_of(t, begin, end), acc, stride});
   }
@@ -230,7 +226,9 @@ void run_packed(const KernelTable& table, const QuantizedTask& t, Scratch& scrat
       end = begin + chunk_at(w.cols(), begin);
       const PackedPanels panels{w.type, &shape, t.job->weight->packed + o / kStripeOuts * shape.bytes, kPanelsTogether, begin};
       const auto k = static_cast<int>(end - begin);
-      table.packed_tile({panels, k, &t.input->rows, t.row_begin, rows, acc, stride, k / shape.unit_inputs * shape.unit_bytes});
+      PackedTile tile{panels, k, &t.input->rows, 0, rows, acc, stride, k / shape.unit_inputs * shape.unit_bytes};
+      if (end == w.cols()) tile.out = {t.job->out.row(t.row_begin) + o, t.job->out.stride};
+      table.packed_tile(tile);
       table.packed_residuals({panels, &t.input->residuals, residuals_of(t, begin, end), acc, stride});
     }
     write_dots(table, *t.job, t.row_begin, t.row_end, acc, o, static_cast<int>(std::min(kStripeOuts, t.out_end - o)), stride);

@@ -10,15 +10,13 @@
 
 namespace weir::kernels {
 
-inline constexpr std::int64_t kTaskRows = 256;  // rows that share one expansion of a panel: a row block
-
-// Outlier blocks of a row block of activations, those of the same 32 inputs together: a weight's block is then unpacked once for all.
+// Outlier blocks of some rows of activations, those of the same 32 inputs together: a weight's block is then unpacked once for all.
 struct ResidualList {
   ResidualBlock* blocks = nullptr;  // those of the b-th block of inputs: [begin[b], begin[b + 1])
   std::int32_t* begin = nullptr;
 };
 
-// Activations of a matrix as int8, and once more what int8 lost of its outlier blocks. A block whose largest magnitude is far
+// Activations of some rows as int8, and once more what int8 lost of its outlier blocks. A block whose largest magnitude is far
 // above those of its row's other blocks makes most of the row's rounding error; its residual is quantised too, as a block of
 // its own, and added after the panel's own sum. Which blocks those are depends on the row alone.
 struct QuantizedInput {
@@ -26,18 +24,18 @@ struct QuantizedInput {
   QuantizedRows residuals;        // k = 32: entry e is one block; those of row r start at entry r · blocks
   std::int32_t* count = nullptr;  // [rows]: outlier blocks of the row
   std::int32_t* block = nullptr;  // as residuals: which block of the row it is, ascending
-  ResidualList* lists = nullptr;  // of each row block
+  ResidualList list;
 };
 
 QuantizedInput allocate_quantized(std::int64_t rows, std::int64_t k, Scratch& scratch);  // for groups of 32 only, until expect()
 void expect(DType type, QuantizedInput& x);                                              // weights of this type will read it
 void quantize_input_row(const KernelTable& table, const float* x, std::int64_t row, const QuantizedInput& out);
-void list_residuals(const QuantizedInput& x, std::int64_t row_block, std::int64_t rows);  // `rows` of the matrix
+void list_residuals(const QuantizedInput& x, std::int64_t rows);  // when all are quantised
 
 struct QuantizedTask {
   const LinearJob* job;
-  const QuantizedInput* input;                          // null: float activations
-  std::int64_t out_begin, out_end, row_begin, row_end;  // rows: within one row block
+  const QuantizedInput* input;                          // of these rows; null: float activations
+  std::int64_t out_begin, out_end, row_begin, row_end;  // of the job
 };
 
 void run_quantized(const KernelTable& table, const QuantizedTask& task, Scratch& scratch);

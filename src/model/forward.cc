@@ -47,10 +47,10 @@ void feed(const Pass& pass, const Layer& layer, Input x, Target target) {
   feed_forward(pass, layer, x, target);
 }
 
-// stream += residual_scale · post_norm(part(x)), at once where nothing stands between.
+// stream += residual_scale · post_norm(part(x)), at once where nothing stands between. Mixer and feed-forward part have buffers of their
+// own until the layer ends: memory that both used would hold rows of one thread, then of another, and travel between their cores.
 template <class Part>
 void add_part(const Pass& pass, const Layer& layer, Part part, Input x, const NormWeights& post_norm, Matrix stream) {
-  const Arena::Scope scope(pass.arena);
   const bool apart = x.step || x.x.data != stream.data;
   if (!post_norm.present && pass.traits.residual_scale == 1 && apart) return part(pass, layer, x, {stream, true});
   const Matrix out = pass.matrix(stream.cols);

@@ -100,6 +100,7 @@ void rows_of_packed(const PackedTile& t, int first, Ahead ahead, Map map) {
     total[r][0] = _mm512_loadu_ps(acc + r * kPanelOuts);
     total[r][1] = _mm512_loadu_ps(acc + t.acc_stride + r * kPanelOuts);
   }
+  ask_for<kTile>(t.out, first);
   const std::byte* unit = t.panels.packed + t.panels.k_begin / P::kUnit * shape.unit_bytes;
   const int blocks = t.k / 32;
   for (int b = 0, inside = 0; b < blocks; ++b, ++inside) {

@@ -44,6 +44,7 @@ inline void rows_of_panels(const PanelTile& t, int first, const std::byte* ahead
     WEIR_UNROLL
     for (int r = 0; r < kTile; ++r) total[r][p] = _mm512_loadu_ps(t.acc + p * t.acc_stride + (first + r) * kPanelOuts);
   }
+  ask_for<kTile>(t.out, first);
   const int groups = t.panels[0].k / kGroup;
   for (int g = 0; g < groups; ++g, ahead += kAheadOfGroup) {
     for (int line = 0; line < kAheadOfGroup; line += 64) __builtin_prefetch(ahead + line, 0, 2);

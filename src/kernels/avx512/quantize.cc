@@ -12,6 +12,7 @@ namespace weir::kernels::avx512 {
 namespace {
 
 constexpr int kBlocksTogether = 16;
+constexpr int kFewBlocks = 4;  // are quantised one by one
 
 struct TakeMax {
   static __m512 of(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
@@ -91,11 +92,37 @@ inline void quantize_blocks(const float* x, int some, std::int64_t at, const Qua
   store_halves(first, _mm512_sub_ps(both, first), scale, count, 2 * at, out);
 }
 
+// Block `at` of all rows.
+inline void quantize_block(const float* x, std::int64_t at, const QuantizedRows& out) {
+  const __m512 low = _mm512_loadu_ps(x), high = _mm512_loadu_ps(x + 16);
+  const float top = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
+  const bool flat = top < kSmallestBlock;
+  const float scale = flat ? 0.0f : top / 127.0f;
+  const __m512 inverse = _mm512_set1_ps(flat ? 0.0f : 127.0f / top), steps = _mm512_set1_ps(127.0f), lower = _mm512_set1_ps(-127.0f);
+  const auto round = [&](__m512 value, std::int8_t* q) {
+    const __m512 rounded = _mm512_roundscale_ps(_mm512_mul_ps(value, inverse), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m512i whole = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(rounded, lower), steps));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q), _mm512_cvtepi32_epi8(whole));
+    return _mm512_reduce_add_epi32(whole);
+  };
+  const int first = round(low, out.q + at * 32), second = round(high, out.q + at * 32 + 16);
+  out.scale[at] = scale;
+  out.minus_sum32[at] = -(first + second);
+  out.scaled_sum32[at] = scale * static_cast<float>(first + second);
+  if (!out.halves) return;
+  out.minus_sum16[2 * at] = -first;
+  out.minus_sum16[2 * at + 1] = -second;
+  out.scaled_sum16[2 * at] = scale * static_cast<float>(first);
+  out.scaled_sum16[2 * at + 1] = scale * static_cast<float>(second);
+}
+
 void quantize_row(const float* x, std::int64_t row, const QuantizedRows& out) {
   const std::int64_t blocks = out.inputs / 32, first = row * (out.k / 32);
   for (std::int64_t b = 0; b < blocks; b += kBlocksTogether) {
     const std::int64_t left = blocks - b;
-    if (left >= kBlocksTogether) {
+    if (left <= kFewBlocks) {
+      for (std::int64_t i = b; i < blocks; ++i) quantize_block(x + i * 32, first + i, out);
+    } else if (left >= kBlocksTogether) {
       quantize_blocks<kBlocksTogether>(x + b * 32, kBlocksTogether, first + b, out);
     } else {
       quantize_blocks<0>(x + b * 32, static_cast<int>(left), first + b, out);

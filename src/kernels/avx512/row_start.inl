@@ -29,3 +29,14 @@ struct RowStart {
   const float *scale, *scaled_sum;
   const std::int32_t* minus_sum;
 };
+
+// Asks for the lines that `rows` rows of both panels will be written to.
+template <int kRows>
+inline void ask_for(const Destination& out, int first) {
+  if (!out.rows) return;
+  WEIR_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    __builtin_prefetch(out.rows + (first + r) * out.stride, 1, 3);
+    __builtin_prefetch(out.rows + (first + r) * out.stride + kPanelOuts, 1, 3);
+  }
+}

@@ -166,10 +166,13 @@ inline void attend_block(AttentionStep s, int entry) {
   weigh_block<Words, kEntries, kAhead>(s, weights, s.sums.from(entry));
 }
 
-// As many entries as fill a block, else two or one. Returns how many.
+// As many entries as fill a block, else three (groups of three heads are common in small models), two or one. Returns how many.
 template <class Words, bool kAhead>
 inline int attend_some(const AttentionStep& s, int entry) {
   if (entry + kBlockEntries <= s.entries) return attend_block<Words, kBlockEntries, kAhead>(s, entry), kBlockEntries;
+  if constexpr (kBlockEntries > 3) {
+    if (entry + 3 <= s.entries) return attend_block<Words, 3, kAhead>(s, entry), 3;
+  }
   if (entry + 2 <= s.entries) return attend_block<Words, 2, kAhead>(s, entry), 2;
   return attend_block<Words, 1, kAhead>(s, entry), 1;
 }
