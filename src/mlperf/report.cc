@@ -42,9 +42,12 @@ std::string rates(const DetailLog& log, Scenario scenario, bool tokens) {
 std::string early_stopping(const DetailLog& log) {
   std::string out;
   for (const char* key : {"early_stopping_result", "early_stopping_ttft_result", "early_stopping_tpot_result"}) {
-    std::string text = log.text(key);
-    if (const std::size_t first = text.find_first_not_of(" *"); first != std::string::npos)
-      out += fmt::format("  {}: {}\n", std::string_view(key).substr(15), text.substr(first));
+    std::string text;
+    for (const char c : log.text(key))  // several lines with bullets, in one
+      if (c != '*' && !(c == ' ' && (text.empty() || text.back() == ' '))) text += c;
+    if (text.empty()) continue;
+    const std::string_view name = std::string_view(key).substr(std::string_view("early_stopping_").size());
+    out += fmt::format("  {:<6}{}\n", name == "result" ? "" : name.substr(0, 4), text);
   }
   return out;
 }

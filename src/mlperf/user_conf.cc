@@ -52,7 +52,7 @@ Result<std::string> make_user_conf(const ConfOptions& options, std::string_view 
   if (!users_text.empty()) out += fmt::format("# From --conf:\n{}{}", users_text, users_text.ends_with('\n') ? "" : "\n");
   std::string lines;
   const auto add = [&](std::string_view name, const auto& value) {
-    if (value) lines += fmt::format("{}.{}.{} = {}\n", key, scenario, name, *value);
+    if (value) lines += fmt::format("{}.{}.{} = {:.6g}\n", key, scenario, name, static_cast<double>(*value));
   };
   add("target_qps", options.target_qps);
   add("target_latency", options.target_latency_ms);

@@ -19,7 +19,7 @@ inline constexpr std::string_view kOwnKey = "weir";  // the key of runs under no
 struct ConfOptions {
   Scenario scenario = Scenario::kSingleStream;
   bool interactive = false;
-  std::string benchmark;  // empty: none
+  std::string benchmark = {};  // empty: none
   std::optional<double> target_qps = {}, target_latency_ms = {}, percentile = {};
   std::optional<std::int64_t> min_duration_ms = {}, max_duration_ms = {}, min_query_count = {}, max_query_count = {};
   std::optional<std::int64_t> samples_per_query = {}, ttft_ms = {}, tpot_ms = {};
