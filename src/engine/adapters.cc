@@ -31,12 +31,12 @@ Result<std::string> digest_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-Status Adapters::load(const std::string& name, const std::filesystem::path& path) {
+Status Adapters::load(const std::string& name, const std::filesystem::path& path, Name which) {
   if (name.empty()) return fail(ErrorCode::kInvalidArgument, "an adapter needs a name");
   const auto taken = [&] { return fail(ErrorCode::kInvalidArgument, "an adapter '{}' is loaded already: unload it first", name); };
   {
     const std::lock_guard lock(mutex_);
-    if (by_name_.contains(name)) return taken();
+    if (which == Name::kNew && by_name_.contains(name)) return taken();
   }
   // Before and after: what was read in between is what the digest is of.
   WEIR_ASSIGN(const std::string before, digest_of(path));
@@ -46,8 +46,10 @@ Status Adapters::load(const std::string& name, const std::filesystem::path& path
   if (named->digest != before) return fail(ErrorCode::kCorrupt, "{}: the file changed while it was read", path.string());
   named->name = name;
   named->path = path;
+  std::shared_ptr<const NamedAdapter> now = std::move(named);  // then the one before, freed after the lock
   const std::lock_guard lock(mutex_);
-  if (!by_name_.try_emplace(name, std::move(named)).second) return taken();
+  if (which == Name::kNew && by_name_.contains(name)) return taken();
+  std::swap(by_name_[name], now);
   return {};
 }
 

@@ -28,7 +28,9 @@ class Adapters {
   explicit Adapters(const model::Model& model) : model_(model) {}  // must outlive it
 
   // kInvalidArgument for an empty name or one in use, else what model::load_adapter() says.
-  Status load(const std::string& name, const std::filesystem::path& path);
+  Status load(const std::string& name, const std::filesystem::path& path) { return load(name, path, Name::kNew); }
+  // As load(), and the name then stands for the new one from one moment to the next; on an error the old one stays.
+  Status replace(const std::string& name, const std::filesystem::path& path) { return load(name, path, Name::kAny); }
   // kNotFound for a name that is not loaded.
   Status unload(const std::string& name);
   // kNotFound names those that are loaded.
@@ -36,6 +38,9 @@ class Adapters {
   std::vector<std::shared_ptr<const NamedAdapter>> list() const;
 
  private:
+  enum class Name { kNew, kAny };
+  Status load(const std::string& name, const std::filesystem::path& path, Name which);
+
   const model::Model& model_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const NamedAdapter>> by_name_;

@@ -64,6 +64,16 @@ constexpr std::size_t kRequestLineOverhead = 64;  // the method, two spaces and 
 
 bool is_token(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), is_token_char); }
 
+std::optional<std::size_t> absolute_path_start(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!equal_ignoring_case(target.substr(0, scheme.size()), scheme)) continue;
+    const std::size_t end = std::min(target.find_first_of("/?", scheme.size()), target.size());
+    const std::string_view host = target.substr(scheme.size(), end - scheme.size());
+    if (!host.empty() && is_host(host)) return end;
+  }
+  return std::nullopt;
+}
+
 HeadSyntax::State HeadSyntax::fail(int status, std::string_view message) {
   failure_ = {status, message};
   return State::kFailed;
@@ -118,7 +128,10 @@ bool HeadSyntax::check_request_line(std::string_view line) {
   http_1_0_ = version == "HTTP/1.0";
   if (target.size() > limits_.max_target_bytes) return refuse("the request's target is too long", 414);
   if (target == "*" && method == "OPTIONS") return true;
-  if (target.empty() || target.front() != '/' || !is_target(target)) return refuse("the request's target is malformed");
+  const std::string_view path = target.substr(absolute_path_start(target).value_or(0));
+  if (target.empty() || (!path.empty() && path.front() != '/' && path.front() != '?') ||
+      (path.size() == target.size() && path.front() != '/') || !is_target(path))
+    return refuse("the request's target is malformed");
   return true;
 }
 

@@ -51,6 +51,10 @@ class HeadSyntax {
   ParseFailure failure_;
 };
 
+// Where the path begins in a target of absolute form ("http://host/path", RFC 9112 3.2.2, which servers must take); none for other targets,
+// those with a host that is not one included.
+std::optional<std::size_t> absolute_path_start(std::string_view target);
+
 bool is_token(std::string_view text);  // RFC 9110: what methods and header names are made of
 
 }  // namespace weir::http

@@ -119,7 +119,6 @@ TEST(RequestParser, RefusesWhatAnotherServerMightReadDifferently) {
       {"GET / HTTP/1.2\r\nHost: a\r\n\r\n", 400},
       {"GET / http/1.1\r\nHost: a\r\n\r\n", 400},
       {"GET / HTTP/1.1x\r\nHost: a\r\n\r\n", 400},
-      {"GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400},
       {"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 400},
       {"GET * HTTP/1.1\r\nHost: a\r\n\r\n", 400},
       {"GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", 400},
@@ -170,6 +169,21 @@ TEST(RequestParser, RefusesWhatAnotherServerMightReadDifferently) {
     ASSERT_TRUE(parser.failure()) << one.bytes;
     EXPECT_EQ(parser.failure()->status, one.status) << one.bytes << parser.failure()->message;
   }
+}
+
+TEST(RequestParser, TakesTargetsOfAbsoluteForm) {
+  const auto target_of = [](const std::string& target) {
+    RequestParser parser({});
+    feed(parser, {"GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n"});
+    return parser.failure() ? std::string(parser.failure()->message) : parser.request().target + " " + parser.request().path;
+  };
+  EXPECT_EQ(target_of("http://example.com:80/a/b?c=d"), "/a/b?c=d /a/b");
+  EXPECT_EQ(target_of("HTTPS://[::1]/"), "/ /");
+  EXPECT_EQ(target_of("http://h"), "/ /");
+  EXPECT_EQ(target_of("http://h?x"), "/?x /");
+  for (const char* target :
+       {"http://", "http:///a", "http://u@h/a", "http://h:port/a", "ftp://h/a", "h:443", "http:/a", "http://h#a", "?a"})
+    EXPECT_EQ(target_of(target), "the request's target is malformed") << target;
 }
 
 TEST(RequestParser, RefusesNulBytes) {

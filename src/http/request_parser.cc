@@ -29,6 +29,9 @@ class RequestParser::Framing final : public beast::http::basic_parser<true> {
   void on_request_impl(beast::http::verb, View method, View target, int version, error_code&) override {
     request.method = plain(method);
     request.target = plain(target);
+    // As if it had come in the usual form; whose name it is asked by changes nothing here.
+    if (const auto start = absolute_path_start(request.target)) request.target.erase(0, *start);
+    if (request.target.empty() || request.target.front() == '?') request.target.insert(0, 1, '/');
     const std::size_t question = std::min(request.target.find('?'), request.target.size());
     request.path = request.target.substr(0, question);
     if (question < request.target.size()) request.query = request.target.substr(question + 1);

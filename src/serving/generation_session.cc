@@ -48,8 +48,9 @@ void append(api::ChoiceDelta& to, api::ChoiceDelta&& more) {
 
 }  // namespace
 
-void respond_error(const http::Responder& responder, const api::ApiError& error, std::string document) {
+void respond_error(const http::Responder& responder, const api::ApiError& error, std::string document, const http::Headers& headers) {
   http::Response response = http::Response::json(error.status, std::move(document));
+  for (const auto& [name, value] : headers) response.headers.set(name, value);
   if (error.retry_after_s > 0) response.headers.set("Retry-After", fmt::format("{:.0f}", std::ceil(error.retry_after_s)));
   if (error.status == 401) response.headers.set("WWW-Authenticate", "Bearer");
   responder.respond(std::move(response));
@@ -361,7 +362,7 @@ void GenerationSession::fail(api::ApiError error) {
   } else {
     std::string document = call_.writer->error_document(error);
     end(error.status, error.code, false);
-    respond_error(responder, error, std::move(document));
+    respond_error(responder, error, std::move(document), call_.headers);
   }
 }
 

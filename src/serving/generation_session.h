@@ -21,7 +21,7 @@
 namespace weir::serving {
 
 // Sends an error in the dialect's shape, with Retry-After where it says so.
-void respond_error(const http::Responder& responder, const api::ApiError& error, std::string document);
+void respond_error(const http::Responder& responder, const api::ApiError& error, std::string document, const http::Headers& headers = {});
 
 struct SessionSettings {
   Duration comment_after{};

@@ -168,14 +168,15 @@ void ModelRegistry::unload(std::string_view name, Duration patience, Done done) 
   changed_.notify_all();
 }
 
-api::ApiResult<void> ModelRegistry::load_adapter(std::string_view model, const AdapterSpec& adapter) {
+api::ApiResult<void> ModelRegistry::load_adapter(std::string_view model, const AdapterSpec& adapter, bool replace) {
   std::shared_ptr<ModelHost> host;
   std::string name;
   {
     const std::lock_guard lock(mutex_);
     const auto target = find_locked(model);
     if (!target) return std::unexpected(not_found(model));
-    if (adapter.name.empty() || find_locked(adapter.name))
+    const auto same = find_locked(adapter.name);
+    if (adapter.name.empty() || (same && !(replace && !same->adapter.empty() && same->model == target->model)))
       return std::unexpected(api::bad_request("lora_name", fmt::format("the name \"{}\" is taken or empty", adapter.name)));
     name = target->model;
     host = entries_.find(name)->second->host;
@@ -183,7 +184,8 @@ api::ApiResult<void> ModelRegistry::load_adapter(std::string_view model, const A
   if (host && host->engine() == nullptr)
     return std::unexpected(api::bad_request("model", "adapters are for models that generate text here", "unsupported_value"));
   if (host) {
-    if (auto status = host->engine()->adapters().load(adapter.name, adapter.path); !status) {
+    auto& adapters = host->engine()->adapters();
+    if (auto status = replace ? adapters.replace(adapter.name, adapter.path) : adapters.load(adapter.name, adapter.path); !status) {
       log::warn("adapter {}: {}", adapter.name, status.error().message);
       return std::unexpected(
           api::bad_request("lora_name", "the adapter could not be loaded: it does not fit the model, or its files are not right"));
@@ -191,7 +193,9 @@ api::ApiResult<void> ModelRegistry::load_adapter(std::string_view model, const A
   }
   const std::lock_guard lock(mutex_);
   names_[adapter.name] = {name, adapter.name};
-  entries_.find(name)->second->spec.adapters.push_back(adapter);
+  auto& all = entries_.find(name)->second->spec.adapters;
+  std::erase_if(all, [&](const AdapterSpec& a) { return a.name == adapter.name; });
+  all.push_back(adapter);
   return {};
 }
 

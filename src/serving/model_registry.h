@@ -97,7 +97,8 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   // end within `patience` it stays: 409.
   void unload(std::string_view name, Duration patience, Done done);
   // Adapters of a model, in memory or not.
-  api::ApiResult<void> load_adapter(std::string_view model, const AdapterSpec& adapter);
+  // `replace`: one of the same name and model may be there; it then goes, or stays when the new one cannot be loaded.
+  api::ApiResult<void> load_adapter(std::string_view model, const AdapterSpec& adapter, bool replace = false);
   api::ApiResult<void> unload_adapter(std::string_view name);
 
   std::vector<ModelInfo> list() const;

@@ -153,15 +153,12 @@ void load_lora(Service& service, const std::shared_ptr<Call>& call) {
   const auto root = error ? std::filesystem::path() : std::filesystem::canonical(folder, error);
   if (error || real.lexically_relative(root).empty() || *real.lexically_relative(root).begin() == "..")
     return call->fail(api::bad_request("lora_path", "there is no such adapter in the server's folder of adapters", "not_found"));
-  std::string model = request->model;
-  if (model.empty()) model = service.options.models.empty() ? std::string() : service.options.models.front().name;
-  if (request->replace) {
-    if (const auto target = service.registry->find(request->name); target && !target->adapter.empty())
-      (void)service.registry->unload_adapter(request->name);
-  }
-  auto done = service.registry->load_adapter(model, {request->name, real});
-  if (!done) return call->fail(done.error());
-  call->reply(http::Response::text(200, fmt::format("Success: LoRA adapter '{}' added successfully.", request->name)));
+  // With the model in memory, so that what does not fit it is refused now and not with the model's next start.
+  service.with_model(call, request->model, [&service, call, real, request = *request](const std::shared_ptr<ModelLease>& lease) {
+    auto done = service.registry->load_adapter(lease->model(), {request.name, real}, request.replace);
+    if (!done) return call->fail(done.error());
+    call->reply(http::Response::text(200, fmt::format("Success: LoRA adapter '{}' added successfully.", request.name)));
+  });
 }
 
 void unload_lora(Service& service, const std::shared_ptr<Call>& call) {

@@ -104,6 +104,7 @@ void handle(Service& service, const api::Endpoint& endpoint, const HandlerRow& r
   });
   if (!taken) {
     observe(service, *call, call->record(), 429, "overloaded");
+    for (const auto& [name, value] : service.access->limit_headers(call->caller)) call->headers.set(name, value);
     call->fail(overloaded(1));
   }
 }

@@ -25,6 +25,12 @@ void Service::with_model(const std::shared_ptr<Call>& call, const std::string& a
   });
 }
 
+api::ApiResult<std::unique_ptr<Ticket>> Service::admit(Call& call, std::int64_t prompt_tokens, std::int64_t max_tokens) {
+  auto ticket = access->admit(call.caller, prompt_tokens, max_tokens);
+  for (const auto& [name, value] : access->limit_headers(call.caller)) call.headers.set(name, value);
+  return ticket;
+}
+
 void observe(Service& service, const Call& call, RequestRecord record, int status, const std::string& error_code) {
   if (!service.parts.observer) return;
   record.status = status;

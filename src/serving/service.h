@@ -39,6 +39,8 @@ struct Service {
   // Runs on a preparing thread with the model at hand; errors are answered here. `name`: as the client gave it, perhaps empty.
   using WithModel = std::function<void(std::shared_ptr<ModelLease>)>;
   void with_model(const std::shared_ptr<Call>& call, const std::string& name, WithModel then);
+  // Asks the caller's limits. What is left of them then stands in the headers of the answer, whether it is one or a refusal.
+  api::ApiResult<std::unique_ptr<Ticket>> admit(Call& call, std::int64_t prompt_tokens, std::int64_t max_tokens);
 };
 
 using Handler = void (*)(Service& service, const std::shared_ptr<Call>& call);

@@ -65,9 +65,8 @@ void run(Service& service, const std::shared_ptr<Work>& work, std::shared_ptr<Mo
   if (!prompts) return refuse(service, *work, *lease, prompts.error());
   std::int64_t prompt_tokens = 0;
   for (const auto& prompt : *prompts) prompt_tokens += static_cast<std::int64_t>(prompt.tokens.size());
-  auto ticket = service.access->admit(work->call->caller, prompt_tokens, most_tokens(work->request, *prompts, host.context()));
+  auto ticket = service.admit(*work->call, prompt_tokens, most_tokens(work->request, *prompts, host.context()));
   if (!ticket) return refuse(service, *work, *lease, ticket.error());
-  for (const auto& [name, value] : service.access->limit_headers(work->call->caller)) work->call->headers.set(name, value);
   RequestRecord record = record_of(*work, *lease);
   SessionRequest request{.lease = std::move(lease),
                          .responder = work->call->responder,

@@ -74,7 +74,7 @@ void embed(Service& service, const std::shared_ptr<Call>& call, api::EmbeddingRe
   auto shared = std::make_shared<api::EmbeddingRequest>(std::move(request));
   service.with_model(call, model, [&service, call, shared, write = std::move(write)](std::shared_ptr<ModelLease> lease) {
     auto job = std::make_shared<Job>(Job{call, lease, nullptr, service});
-    auto ticket = service.access->admit(call->caller, about_tokens(shared->inputs), 0);
+    auto ticket = service.admit(*call, about_tokens(shared->inputs), 0);
     if (!ticket) return job->fail(ticket.error());
     job->ticket = std::move(*ticket);
     ModelHost::VectorWork work{.dimensions = shared->dimensions,
@@ -125,7 +125,7 @@ void rerank(Service& service, const std::shared_ptr<Call>& call) {
   service.with_model(call, request->model, [&service, call, request](std::shared_ptr<ModelLease> lease) {
     auto job = std::make_shared<Job>(Job{call, lease, nullptr, service});
     std::vector<api::PromptInput> texts(request->documents.begin(), request->documents.end());
-    auto ticket = service.access->admit(call->caller, about_tokens(texts), 0);
+    auto ticket = service.admit(*call, about_tokens(texts), 0);
     if (!ticket) return job->fail(ticket.error());
     job->ticket = std::move(*ticket);
     ModelHost::RankWork work{.query = request->query,
