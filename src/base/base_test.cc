@@ -30,6 +30,8 @@ TEST(Json, GettersNameTheKeyAndAcceptExactFloats) {
   EXPECT_EQ(json::get_int(o, "a"), 4);
   EXPECT_EQ(json::get_int(o, "b"), 10000);
   EXPECT_EQ(json::get_int_or(o, "n", 7), 7);
+  EXPECT_EQ(json::get_int({{"u", std::uint64_t{9}}}, "u"), 9);  // as a program writes it
+  EXPECT_NE(json::get_int({{"u", ~std::uint64_t{0}}}, "u").error().message.find("too large"), std::string::npos);
   EXPECT_NE(json::get_int(o, "s").error().message.find("'s'"), std::string::npos);
   EXPECT_NE(json::get_int(o, "absent").error().message.find("'absent'"), std::string::npos);
 }

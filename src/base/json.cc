@@ -3,6 +3,7 @@
 
 #include <boost/json/stream_parser.hpp>
 #include <cmath>
+#include <utility>
 
 namespace weir::json {
 namespace {
@@ -119,7 +120,10 @@ Result<const Object*> as_object(const Value& value, std::string_view what) {
 
 Result<std::int64_t> to_int(const Value& value, std::string_view what) {
   if (value.is_int64()) return value.get_int64();
-  if (value.is_uint64()) return fail(ErrorCode::kCorrupt, "'{}' is too large: {}", what, value.get_uint64());
+  if (value.is_uint64()) {  // how the parser holds what is above all int64, but programs hold small numbers so as well
+    if (std::in_range<std::int64_t>(value.get_uint64())) return static_cast<std::int64_t>(value.get_uint64());
+    return fail(ErrorCode::kCorrupt, "'{}' is too large: {}", what, value.get_uint64());
+  }
   if (!value.is_double()) return wrong_kind(what, "an integer", value);
   const double d = value.get_double();
   if (!(std::abs(d) < 9.0e15) || d != std::floor(d)) return fail(ErrorCode::kCorrupt, "'{}' should be an integer but is {}", what, d);
