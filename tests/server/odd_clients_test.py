@@ -33,7 +33,8 @@ class OddClients(unittest.TestCase):
     def setUpClass(cls):
         if not SMOLLM2.exists():
             raise unittest.SkipTest(f"{SMOLLM2} is not there")
-        cls.server = Server(f"{MODEL}={SMOLLM2}", "--context", "1024")
+        # Waiting for a time limit instead of refusing shows as a socket that times out here.
+        cls.server = Server(f"{MODEL}={SMOLLM2}", "--context", "1024", "--limits-header-timeout", "600s", "--limits-body-timeout", "600s")
 
     @classmethod
     def tearDownClass(cls):
@@ -87,9 +88,7 @@ class OddClients(unittest.TestCase):
         answer = self.exchange(b"GET /v1/models HTTP/1.1\r\nHost: a\r\n\r\n", half_close=True)
         self.assertIn(b" 200 ", answer.splitlines()[0])
         # A close looks the same from here: nothing is generated for who may be gone.
-        begin = time.monotonic()
         self.assertEqual(self.exchange(post(completion(1000, ignore_eos=True)), half_close=True), b"")
-        self.assertLess(time.monotonic() - begin, 60)
 
     def test_a_body_is_asked_for_with_100_continue(self):
         s = self.connect()
@@ -103,11 +102,9 @@ class OddClients(unittest.TestCase):
             b"HTTP/1.1 417"))
 
     def test_what_is_no_http_is_refused_at_once(self):
-        begin = time.monotonic()
         hello = bytes.fromhex("16030100c8010000c40303") + b"\x00" * 60
         self.assertTrue(self.exchange(hello).startswith(b"HTTP/1.1 400"))
         self.assertIn(b"HTTP/1.1 400", self.exchange(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
-        self.assertLess(time.monotonic() - begin, 9)  # not the headers' time limit
 
     def test_an_upgrade_is_not_made(self):
         answer = self.exchange(b"GET /v1/models HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade, close\r\n"
@@ -117,12 +114,10 @@ class OddClients(unittest.TestCase):
 
     def test_broken_chunks_are_400_while_the_client_holds_the_connection(self):
         head = b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-        begin = time.monotonic()
         for body in (b"zz", b"-1", b"1\n", b"1\r\nxy", b"1;" + b"a" * 2000, b"0\r\nX : ", b"0\r\nX: " + b"a" * 5000, b"0" * 20):
             s = self.connect()
             s.sendall(head + body)
             self.assertTrue(s.recv(12).startswith(b"HTTP/1.1 400"), body[:20])
-        self.assertLess(time.monotonic() - begin, 29)  # one wait for the body's time limit would be 30 s
 
     def test_many_header_lines_are_431(self):
         answer = self.exchange(b"GET /v1/models HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 5000 + b"\r\n")
