@@ -252,8 +252,8 @@ void print_header(const MlperfVerb& verb, const Answering& answering, const mlpe
 
 Status print_outcome(const MlperfVerb& verb, const Outcome& outcome) {
   if (outcome.mode != mlperf::Mode::kAccuracy) fmt::print("{}", mlperf::to_text(outcome.log, verb.rules.scenario, outcome.token_latencies));
-  if (outcome.mode == mlperf::Mode::kFindPeak)
-    fmt::print("peak: {:g} queries/s hold the bounds\n", outcome.log.number("result_scheduled_samples_per_sec"));
+  if (const auto peak = mlperf::peak_of(outcome.log))
+    fmt::print("peak: {:g} queries/s, the highest rate tried that holds the bounds; LoadGen's verdict is on the run at that rate\n", *peak);
   if (outcome.accuracy) {
     fmt::print("{}", mlperf::to_text(*outcome.accuracy));
     if (const auto* b = mlperf::find_benchmark(verb.rules.benchmark))
@@ -279,6 +279,8 @@ Result<bool> run_in(MlperfVerb& verb, const fs::path& folder) {
   const json::Object results = results_json(verb, answering, dataset, outcome);
   if (verb.record.only.empty() && verb.record.record.empty()) verb.record.record = (folder / "run.json").string();
   std::vector<loadgen::Figure> figures = mlperf::figures_of(outcome.log, verb.rules.scenario, outcome.token_latencies);
+  if (const auto peak = mlperf::peak_of(outcome.log))
+    figures.push_back({.name = "peak_qps", .unit = "1/s", .value = *peak, .higher_is_better = true});
   if (outcome.accuracy && outcome.accuracy->scored > 0) {
     figures.push_back({.name = "exact_match", .unit = "%", .value = outcome.accuracy->exact_match, .higher_is_better = true});
     figures.push_back({.name = "rougeL", .unit = "%", .value = outcome.accuracy->rouge_l, .higher_is_better = true});

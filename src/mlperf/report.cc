@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+#include <cstdlib>
+
 #include "base/units.h"
 
 namespace weir::mlperf {
@@ -86,6 +89,16 @@ json::Object to_json(const DetailLog& log) {
   json::Array errors;
   for (const std::string& e : log.errors) errors.emplace_back(e);
   return {{"validity", log.text("result_validity")}, {"values", std::move(values)}, {"errors", std::move(errors)}};
+}
+
+std::optional<double> peak_of(const DetailLog& log) {
+  constexpr std::string_view kFound = "FindPeakPerformance: Found peak performance field: ";
+  const std::string message = log.text("generic_message");
+  if (!message.starts_with(kFound)) return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(message.c_str() + kFound.size(), &end);
+  if (end == message.c_str() + kFound.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
 }
 
 std::vector<loadgen::Figure> figures_of(const DetailLog& log, Scenario scenario, bool token_latencies) {
