@@ -11,7 +11,7 @@
 namespace weir::mlperf {
 
 struct WarmUp {
-  double mean_s = 0;              // of a query, from asking it to its last answer's end
+  double fastest_s = 0;           // of a query, from asking it to its last answer's end: the first ones are slow
   std::int64_t least_tokens = 0;  // of an answer
 };
 
