@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # From the bottom up: folder → the folders directly below it. Bookkeeping (sampling, kvcache, scheduler) sees no tensors and no model.
 LAYERS: dict[str, set[str]] = {
     "base": set(),
+    "energy": {"base"},
     "tensor": {"base"},
     "kernels": {"tensor"},
     "formats": {"tensor"},
@@ -34,7 +35,7 @@ LAYERS: dict[str, set[str]] = {
     "telemetry": {"http"},
     "api": {"engine"},
     "serving": {"api", "telemetry"},
-    "loadgen": {"http", "tokenizer"},
+    "loadgen": {"energy", "http", "tokenizer"},
     "mlperf": {"engine", "loadgen"},
     "apps": {"eval", "bench", "store", "serving", "loadgen", "mlperf"},
 }
