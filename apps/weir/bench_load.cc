@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench.h"
+#include "bench_load_energy.h"
 #include "bench_load_options.h"
 #include "bench_load_outputs.h"
 #include "loadgen/search.h"
@@ -21,6 +22,7 @@ struct LoadVerb {
   LoadOutputs outputs;
   std::string url, rate_range, concurrency_range, profile, require;
   loadgen::Judging judging;
+  EnergyOptions energy;
   bool search = false;
   double attainment = 0.95, latency_threshold_ms = 0;
 };
@@ -40,8 +42,13 @@ Scenario::Variation at_level(bool by_users, double level) {
   return {.rate = level, .users = {}, .seed = {}};
 }
 
+Result<Measured> measure(const LoadVerb& verb, const Scenario& scenario, const Scenario::Variation& variation, std::string& energy) {
+  return verb.energy.around([&] { return measure_with_progress(scenario, variation, verb.load.progress); }, energy);
+}
+
 Result<Measured> measure_level(const LoadVerb& verb, const Scenario& scenario, bool by_users, double level, std::FILE* to) {
-  WEIR_ASSIGN(Measured measured, measure_with_progress(scenario, at_level(by_users, level), verb.load.progress));
+  std::string energy;
+  WEIR_ASSIGN(Measured measured, measure(verb, scenario, at_level(by_users, level), energy));
   fmt::print(to, "{}", loadgen::to_line(measured.summary, measured.label));
   std::fflush(to);
   return measured;
@@ -93,8 +100,9 @@ Result<bool> run_search(const LoadVerb& verb, const Scenario& scenario, bool by_
 
 Result<bool> run_once(const LoadVerb& verb, const Scenario& scenario, std::FILE* to) {
   std::vector<Measured> runs;
-  WEIR_ASSIGN(Measured measured, measure_with_progress(scenario, {}, verb.load.progress));
-  fmt::print(to, "{}", loadgen::run_text(measured, verb.judging));
+  std::string energy;
+  WEIR_ASSIGN(Measured measured, measure(verb, scenario, {}, energy));
+  fmt::print(to, "{}{}", loadgen::run_text(measured, verb.judging), energy);
   const bool fine = measured.summary.valid && loadgen::verdict_of(measured, verb.judging).outcome != loadgen::Verdict::Outcome::kFail;
   runs.push_back(std::move(measured));
   WEIR_TRY(verb.outputs.write(runs, verb.judging, {}));
@@ -107,6 +115,7 @@ Status take_judging(LoadVerb& verb, const loadgen::Slo& slo) {
   if (!verb.require.empty()) {
     WEIR_ASSIGN(verb.judging.requirements, loadgen::parse_requirements(verb.require));
   }
+  WEIR_TRY(verb.energy.check());
   return verb.outputs.check();
 }
 
@@ -149,6 +158,7 @@ void add_levels(CLI::App& app, LoadVerb& verb) {
   app.add_option("--require", verb.require, "Bounds of criteria, say ttft_p90_s=0.5,error_share=0; they go before the profile's")
       ->group("Verdict");
   verb.outputs.add_to(app);
+  verb.energy.add_to(app);
 }
 
 bool given(const CLI::App& app, std::string_view options) {
@@ -189,6 +199,7 @@ void add_bench_load(CLI::App& bench, int& exit_status) {
       "  weir bench load http://localhost:8080 --concurrency 8 -n 200 --isl lognormal:512,300 --osl 128 --tokenizer smollm2\n"
       "  weir bench load http://localhost:8080 --trace azure.csv --trace-speed 4 -d 10m\n"
       "  weir bench load http://localhost:8080 --binary-search --request-rate-range 1:64:1 -d 60s --slo ttft=500ms\n"
+      "  weir bench load http://localhost:8080 --rate 5 -d 60s --power 60,180 --pue 1.2 --wue 1.8,3.1 --cif 350 --price-per-kwh 0.3\n"
       "  weir bench load http://localhost:8080 --rate 5 -d 60s --json r.json --html r.html --samples r.csv.gz --record r.record\n"
       "  weir bench load http://localhost:8080 --profile edge --require ttft_p90_s=0.3,mean_watts=10\n"
       "Criteria for --require:\n" +
