@@ -14,6 +14,7 @@
 #include "bench/engine_speed.h"
 #include "bench/machine.h"
 #include "bench/service_speed.h"
+#include "bench_record.h"
 #include "engine/generation.h"
 #include "model_options.h"
 #include "store/resolve.h"
@@ -28,6 +29,7 @@ struct EngineVerb {
   std::string kv_type = "auto", json;
   std::string through = "engine", csv;
   bool cold = false, first_token = false;
+  RecordOptions record;
 };
 
 // What the run was made with: the same for every result of it.
@@ -110,6 +112,15 @@ Status write_csv(const std::string& target, const std::vector<bench::EngineCase>
   return {};
 }
 
+std::vector<loadgen::Figure> figures_of(const std::vector<bench::EngineCase>& cases) {
+  std::vector<loadgen::Figure> figures;
+  for (const bench::EngineCase& c : cases) {
+    figures.push_back({fmt::format("batch {} prefill", c.batch), "tokens/s", c.prefill_tokens_per_s().median, true});
+    figures.push_back({fmt::format("batch {} decode", c.batch), "tokens/s", c.decode_tokens_per_s().median, true});
+  }
+  return figures;
+}
+
 // What --cold starts: load, one token, one line.
 Status print_first_token(const EngineVerb& verb) {
   const TimePoint start = steady_clock().now();
@@ -145,6 +156,8 @@ Status run_cold(const EngineVerb& verb) {
 
 Status run(EngineVerb& verb) {
   if (verb.first_token) return print_first_token(verb);
+  if (verb.cold && verb.record.wanted())
+    return fail(ErrorCode::kInvalidArgument, "--record goes with the table of batches, not with --cold");
   if (verb.cold) return run_cold(verb);
   catch_interrupts();
   WEIR_ASSIGN(const auto kv_type, engine::parse_kv_type(verb.kv_type));
@@ -168,11 +181,13 @@ Status run(EngineVerb& verb) {
     print_case(table, result, limits);
     cases.push_back(std::move(result));
   }
-  if (!verb.csv.empty()) WEIR_TRY(write_csv(verb.csv, cases, limits));
-  if (verb.json.empty()) return {};
+  if (!verb.csv.empty() && verb.record.may_write_others()) WEIR_TRY(write_csv(verb.csv, cases, limits));
+  if (verb.json.empty() && !verb.record.wanted()) return {};
   WEIR_ASSIGN(const kernels::Limits after, kernels::measure_limits(setting.threads, working_set));
   kernels::merge_limits(limits, after);
-  return write_json(verb.json, to_json(setting, loaded, verb, limits, cases));
+  const json::Object results = to_json(setting, loaded, verb, limits, cases);
+  WEIR_TRY(verb.record.write("engine", verb.options.seed, true, figures_of(cases), results));
+  return verb.json.empty() || !verb.record.may_write_others() ? Status() : write_json(verb.json, results);
 }
 
 }  // namespace
@@ -203,6 +218,7 @@ void add_bench_engine(CLI::App& bench, int& exit_status) {
   app->add_flag("--first-token", verb->first_token, "What --cold starts: load, choose one token, print a line of JSON")->group("");
   app->add_option("--csv", verb->csv, "Also write the table as CSV to this file; '-' is standard output");
   app->add_option("--json", verb->json, "Also write JSON to this file; '-' is standard output, the table then goes to standard error");
+  verb->record.add_to(*app);
   app->footer(
       "Prompts are random tokens, choices are greedy and end-of-text does not end a sequence. Shares are of what the machine\n"
       "could do at most, measured in the same run: docs/benchmarking.md says how.\n"

@@ -15,18 +15,21 @@ namespace weir::cli {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(50);
-constexpr int kTicksOfTerminal = 10, kTicksOfLines = 100;
+constexpr double kTerminalEvery = 0.5, kLinesEvery = 5;  // seconds
 
 // Looks at the run's counters until it is told that the run is over.
 void watch(loadgen::Progress& progress, const Expected& expected, bool terminal, bool lines, const std::atomic<bool>& over) {
   const TimePoint start = steady_clock().now();
   loadgen::ProgressWatch watch;
-  const int every = lines ? kTicksOfLines : kTicksOfTerminal;
-  for (int tick = 1; !over; ++tick) {
+  const double every = lines ? kLinesEvery : kTerminalEvery;
+  double next = every;
+  while (!over) {
     std::this_thread::sleep_for(kTick);
     if (interrupted()) progress.stop = true;
-    if ((!terminal && !lines) || tick % every != 0) continue;
-    loadgen::ProgressView view = watch.look(progress, to_seconds(steady_clock().now() - start));
+    const double elapsed = to_seconds(steady_clock().now() - start);
+    if ((!terminal && !lines) || elapsed < next) continue;
+    next = elapsed + every;
+    loadgen::ProgressView view = watch.look(progress, elapsed);
     view.expected = expected.requests;
     view.length_s = expected.seconds;
     const std::string text = loadgen::progress_text(view);

@@ -12,7 +12,7 @@
 namespace weir::loadgen {
 namespace {
 
-constexpr std::size_t kMostWindows = 200;
+constexpr std::size_t kMostWindows = 200, kFewestWindows = 20, kRequestsPerWindow = 8;
 
 json::Array numbers(const std::vector<double>& values) {
   json::Array out;
@@ -132,7 +132,8 @@ double window_length(double length_s, std::size_t most) {
 }
 
 json::Object timeline_json(const RunResult& result) {
-  const double length = std::max(to_seconds(result.length), 1e-3), window_s = window_length(length, kMostWindows);
+  const double length = std::max(to_seconds(result.length), 1e-3);
+  const double window_s = window_length(length, std::clamp(result.records.size() / kRequestsPerWindow, kFewestWindows, kMostWindows));
   const Windows windows(window_s, static_cast<std::size_t>(std::ceil(length / window_s * (1 - 1e-9))));
   std::vector<double> scheduled = windows.zeros(), sent = scheduled, completed = scheduled, failed = scheduled, tokens = scheduled,
                       part = scheduled, whole = scheduled;

@@ -57,15 +57,6 @@ Status collect(const ReportFile& file, bool several, Results& out) {
   return {};
 }
 
-// The run whose time line is shown: the highest load that still holds, or the only one, or the last.
-const Run& chosen(const Results& results) {
-  for (const Run& run : results.runs)
-    if (std::isfinite(results.highest) &&
-        (html::number_at(*run.json, {"rate"}) == results.highest || html::number_at(*run.json, {"concurrency"}) == results.highest))
-      return run;
-  return results.runs.back();
-}
-
 std::string made_on(const json::Object& head) {
   std::string out = "Measured";
   if (const std::string date = html::text_at(head, {"date"}); !date.empty()) out += " " + date;
@@ -77,13 +68,15 @@ std::string made_on(const json::Object& head) {
 std::string body_of(const Results& results) {
   std::string out;
   if (!results.runs.empty()) {
-    const Run& run = chosen(results);
+    // What is shown of one run: the highest load that still holds, or the only one, or the last.
+    const Run* held = html::highest_that_holds(results.runs, results.attainment, results.highest);
+    const Run& run = held ? *held : results.runs.back();
     const bool several = results.runs.size() > 1;
     const std::string which = several ? " (" + run.name + ")" : "";
     out += "<header>" + html::head_of(run) + "</header>" + html::tiles_of(run);
     out += html::section("Verdict" + which, html::verdict_of(run));
     out += html::section("What bounds it" + which, html::bottleneck_of(run));
-    out += html::section("Load and latency", html::levels_of(results.runs, results.attainment, results.highest));
+    out += html::section("Load and latency", html::levels_of(results.runs, held));
     out += html::section("Distribution of latencies", html::curves_of(results.runs));
     out += html::section("Latencies", html::latencies_of(results.runs));
     out += html::section("Over time" + which, html::timeline_of(run));

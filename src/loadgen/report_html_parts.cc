@@ -66,11 +66,11 @@ std::string cut(std::string_view text, std::size_t most) {
 }
 
 std::string time_text(double seconds) { return std::isfinite(seconds) ? format_duration(seconds) : "–"; }
-std::string number_text(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "–"; }
+std::string number_text(double value) { return std::isfinite(value) ? short_number(value) : "–"; }
 std::string share_text(double share) { return std::isfinite(share) ? fmt::format("{:.1f} %", 100 * share) : "–"; }
 
 std::string to_html(const Table& table) {
-  std::string out = "<div class=\"scroll\"><table>";
+  std::string out = fmt::format("<div class=\"scroll\"><table{}>", table.words ? " class=\"words\"" : "");
   if (!table.header.empty()) {
     out += "<thead><tr>";
     for (const std::string& cell : table.header) out += "<th scope=\"col\">" + escaped(cell) + "</th>";

@@ -29,6 +29,7 @@ std::string share_text(double share);   // "12.3 %"
 struct Table {
   std::vector<std::string> header;  // all text, not yet escaped
   std::vector<std::vector<std::string>> rows;
+  bool words = false;  // to the left
 };
 std::string to_html(const Table& table);
 std::string section(std::string_view title, const std::string& body);
@@ -53,7 +54,9 @@ std::string compare_of(const Run& run);
 
 // report_html_plots.cc
 std::string curves_of(const std::vector<Run>& runs);
-std::string levels_of(const std::vector<Run>& runs, double attainment, double highest);
+const Run* highest_that_holds(const std::vector<Run>& runs, double attainment,
+                              double highest);  // highest: as a search found; NaN: none did
+std::string levels_of(const std::vector<Run>& runs, const Run* held);
 std::string timeline_of(const Run& run);
 
 // report_html_machine.cc

@@ -142,6 +142,7 @@ std::vector<double> middles(std::size_t count, double window) {
 struct LineTitle {
   const char* key;
   const char* name;
+  int colour;
   bool dashed, area;
 };
 
@@ -171,7 +172,7 @@ std::string time_figure(const Run& run, const char* title, const char* y_title, 
     plot.series.push_back({.name = line.name,
                            .x = x,
                            .y = std::move(values),
-                           .colour = static_cast<int>(plot.series.size()),
+                           .colour = line.colour,
                            .dots = false,
                            .dashed = line.dashed,
                            .area = line.area});
@@ -231,47 +232,52 @@ std::string curves_of(const std::vector<Run>& runs) {
   return out;
 }
 
-std::string levels_of(const std::vector<Run>& runs, double attainment, double highest) {
+double load_of(const Run& run) {
+  const double rate = number_at(*run.json, {"rate"});
+  return rate > 0 ? rate : std::max(0.0, number_at(*run.json, {"concurrency"}));
+}
+
+const Run* highest_that_holds(const std::vector<Run>& runs, double attainment, double highest) {
+  const Run* found = nullptr;
+  for (const Run& run : runs) {
+    const bool passes = std::isfinite(highest) ? load_of(run) == highest : !text_at(*run.json, {"slo"}).empty() && holds(run, attainment);
+    if (passes && (!found || load_of(run) > load_of(*found))) found = &run;
+  }
+  return found;
+}
+
+std::string levels_of(const std::vector<Run>& runs, const Run* held) {
   if (runs.size() < 2) return {};
   std::vector<Run> sorted = runs;
-  const auto load = [](const Run& run) {
-    const double rate = number_at(*run.json, {"rate"});
-    return rate > 0 ? rate : std::max(0.0, number_at(*run.json, {"concurrency"}));
-  };
-  std::stable_sort(sorted.begin(), sorted.end(), [&](const Run& a, const Run& b) { return load(a) < load(b); });
-  double knee = std::nan(""), held = std::nan("");
-  const bool objective = !text_at(*sorted.front().json, {"slo"}).empty();
-  for (const Run& run : sorted) {
-    const bool passes = std::isfinite(highest) ? load(run) == highest : objective && holds(run, attainment);
-    if (passes) knee = number_at(*run.json, {"request_rate"}), held = load(run);
-  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Run& a, const Run& b) { return load_of(a) < load_of(b); });
+  const double knee = held ? number_at(*held->json, {"request_rate"}) : std::nan("");
   std::string out = level_figure(sorted, "ttft_s", "Time to first token (TTFT) by load", "ttft", knee) +
                     level_figure(sorted, "tpot_s", "Per output token (TPOT) by load", "tpot", knee) +
                     level_figure(sorted, "e2e_s", "Whole answer (E2E) by load", "e2e", knee);
   if (out.empty()) return {};
   out = "<div class=\"plots\">" + out + "</div>";
-  if (std::isfinite(held))
-    out += paragraph(fmt::format("The highest load of these that holds the objective ({}): {}.", text_at(*sorted.front().json, {"slo"}),
-                                 number_text(held)));
-  else if (objective)
-    out += paragraph(fmt::format("None of these loads holds the objective ({}).", text_at(*sorted.front().json, {"slo"})));
+  const std::string objective = text_at(*sorted.front().json, {"slo"});
+  if (held)
+    out += paragraph(fmt::format("The highest load of these that holds the objective ({}): {}.", objective, held->name));
+  else if (!objective.empty())
+    out += paragraph(fmt::format("None of these loads holds the objective ({}).", objective));
   return out;
 }
 
 std::string timeline_of(const Run& run) {
   std::string out =
       time_figure(run, "Requests per second", "requests/s",
-                  {{"scheduled_per_s", "due", true, false},
-                   {"completed_per_s", "answered", false, false},
-                   {"failed_per_s", "failed", false, false}},
+                  {{"scheduled_per_s", "due", 7, true, false},
+                   {"completed_per_s", "answered", 0, false, false},
+                   {"failed_per_s", "failed", 1, false, false}},
                   false) +
-      time_figure(run, "Output tokens per second", "tokens/s", {{"output_tokens_per_s", "output tokens/s", false, true}}, false) +
-      time_figure(run, "Requests in flight", "requests", {{"in_flight", "in flight", false, true}}, false) +
+      time_figure(run, "Output tokens per second", "tokens/s", {{"output_tokens_per_s", "output tokens/s", 2, false, true}}, false) +
+      time_figure(run, "Requests in flight", "requests", {{"in_flight", "in flight", 3, false, true}}, false) +
       time_figure(run, "Latencies by the moment at which requests were due", "ms",
-                  {{"ttft_p50_s", "TTFT median", false, false},
-                   {"ttft_p99_s", "TTFT p99", true, false},
-                   {"e2e_p50_s", "E2E median", false, false},
-                   {"e2e_p99_s", "E2E p99", true, false}},
+                  {{"ttft_p50_s", "TTFT median", 0, false, false},
+                   {"ttft_p99_s", "TTFT p99", 0, true, false},
+                   {"e2e_p50_s", "E2E median", 3, false, false},
+                   {"e2e_p99_s", "E2E p99", 3, true, false}},
                   true) +
       dots_figure(run);
   return out.empty() ? out : "<div class=\"plots wide\">" + out + "</div>";

@@ -34,7 +34,7 @@ details{margin-top:4px;font-size:13px}summary{cursor:pointer;color:var(--soft)}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums;width:100%}
 th,td{padding:5px 10px;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}
 th:first-child,td:first-child,.words td,.words th{text-align:left}thead th{color:var(--soft);font-weight:600}tbody th{font-weight:500}
-.tick{fill:var(--soft);font-size:11.5px}.label{fill:var(--soft);font-size:12px}.grid{stroke:var(--line)}.axis{stroke:var(--soft)}
+.note{fill:var(--soft);font-size:11.5px;paint-order:stroke;stroke:var(--card);stroke-width:4px}.tick{fill:var(--soft);font-size:11.5px}.label{fill:var(--soft);font-size:12px}.grid{stroke:var(--line)}.axis{stroke:var(--soft)}
 .guide{stroke:var(--soft);stroke-dasharray:5 4}.band{fill:var(--band)}.line{fill:none;stroke-width:2;stroke-linejoin:round}
 .points{stroke-width:3.5;stroke-linecap:round;opacity:.6}.dashed{stroke-dasharray:6 4}.dot{stroke:var(--card);stroke-width:1}.fill{opacity:.16}.track{fill:var(--line)}.part{stroke:var(--card)}
 .s0{stroke:var(--s0)}.s1{stroke:var(--s1)}.s2{stroke:var(--s2)}.s3{stroke:var(--s3)}.s4{stroke:var(--s4)}.s5{stroke:var(--s5)}

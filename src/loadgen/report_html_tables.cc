@@ -13,6 +13,11 @@ constexpr std::size_t kMostLines = 50, kMostDepth = 4;
 
 const json::Value* member(const json::Object& object, std::string_view key) { return value_at(object, {key}); }
 
+std::string seed_text(const json::Object& object) {
+  const json::Value* seed = member(object, "seed");
+  return seed && seed->is_number() ? boost::json::serialize(*seed) : "not known";
+}
+
 bool flag(const json::Object& object, std::string_view key) {
   const json::Value* value = member(object, key);
   return value && value->is_bool() && value->get_bool();
@@ -70,8 +75,7 @@ std::string head_of(const Run& run) {
   std::string out = fmt::format("<h1>{} {}</h1>", escaped(text_at(j, {"model"}).empty() ? "Load report" : text_at(j, {"model"})),
                                 flag(j, "valid") ? badge("VALID", "good") : badge("INVALID", "bad"));
   out += paragraph(text_at(j, {"target"}));
-  out += paragraph(
-      fmt::format("{}; prompts: {}; seed {}", text_at(j, {"load"}), text_at(j, {"prompts"}), number_text(number_at(j, {"seed"}))));
+  out += paragraph(fmt::format("{}; prompts: {}; seed {}", text_at(j, {"load"}), text_at(j, {"prompts"}), seed_text(j)));
   if (!flag(j, "valid")) out += "<div class=\"bad\">" + list(array_at(j, {"reasons"})) + "</div>";
   return out + list(array_at(j, {"notes"}));
 }
@@ -88,14 +92,14 @@ std::string tiles_of(const Run& run) {
   if (!text_at(j, {"slo"}).empty())
     out += tile(share_text(number_at(j, {"good_requests"}) / requests), "good: " + text_at(j, {"slo"})) +
            tile(number_text(number_at(j, {"goodput"})), "good requests/s");
-  out += tile(fmt::format("{} / {}", number_text(answered), number_text(requests)), "answered / sent for");
+  out += tile(fmt::format("{} / {}", number_text(answered), number_text(requests)), "answered / due");
   return "<div class=\"tiles\">" + out + "</div>";
 }
 
 std::string verdict_of(const Run& run) {
   const json::Array& criteria = array_at(*run.json, {"verdict", "criteria"});
   if (criteria.empty()) return {};
-  Table table{.header = {"Criterion", "Figure", "Bound", "Result", "What it is"}, .rows = {}};
+  Table table{.header = {"Criterion", "Figure", "Bound", "Result", "What it is"}, .rows = {}, .words = true};
   for (const json::Value& item : criteria) {
     const json::Object* c = item.if_object();
     if (!c) continue;

@@ -51,6 +51,7 @@ struct Extent {
   double low = 1e300, high = -1e300;
   void take(double value, bool log) {
     if (!std::isfinite(value) || (log && value <= 0)) return;
+    value = std::clamp(value, -1e100, 1e100);  // so that differences stay finite
     low = std::min(low, value);
     high = std::max(high, value);
   }
@@ -106,13 +107,13 @@ std::string guides(const Plot& plot, const Axis& x, const Axis& y, double bottom
   for (const Plot::Line& line : plot.across) {
     if (line.at < y.low() || line.at > y.high()) continue;
     out += line_between(kLeft, y(line.at), plot.width - kRight, y(line.at), "guide") +
-           text_at(kLeft + 6, y(line.at) - 4, "start", "tick", line.name);
+           text_at(kLeft + 6, y(line.at) - 4, "start", "note", line.name);
   }
   for (const Plot::Line& line : plot.down) {
     const double at = x(line.at);
     const bool right = at < (kLeft + plot.width) / 2;
     out += line_between(at, kTop, at, bottom, "guide") +
-           text_at(right ? at + 5 : at - 5, kTop + 12, right ? "start" : "end", "tick", line.name);
+           text_at(right ? at + 5 : at - 5, bottom - 8, right ? "start" : "end", "note", line.name);
   }
   return out;
 }
@@ -229,7 +230,8 @@ std::vector<double> axis_ticks(double low, double high, int count) {
   const double raw = (high - low) / count, power = std::pow(10, std::floor(std::log10(raw)));
   const double step = power * (raw <= 1.0001 * power ? 1 : raw <= 2.0001 * power ? 2 : raw <= 5.0001 * power ? 5 : 10);
   std::vector<double> out;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step && out.size() < 50; ++i) out.push_back(i * step);
+  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step && out.size() < 50; ++i)
+    out.push_back(i * step + 0.0);  // not -0
   return out;
 }
 
@@ -255,8 +257,7 @@ std::string to_svg(const Plot& plot) {
   }
   const double bottom = plot.height - kBottom, height = plot.height + legend_height(plot);
   const Axis x = axis_of(along, plot.log_x, false, kLeft, plot.width - kRight), y = axis_of(up, plot.log_y, true, bottom, kTop);
-  std::string out =
-      opening(plot.title, plot.width, height) + bands(plot, x, bottom) + frame(plot, x, y, bottom) + guides(plot, x, y, bottom);
+  std::string out = opening(plot.title, plot.width, height) + bands(plot, x, bottom) + frame(plot, x, y, bottom);
   for (const PlotSeries& series : plot.series) {
     if (series.scatter) {
       out += scatter_of(series, x, y, plot.log_y);
@@ -265,6 +266,7 @@ std::string to_svg(const Plot& plot) {
     if (series.x.size() > 1) out += path_of(series, x, y, plot.log_y, bottom);
     if (series.dots || series.x.size() == 1) out += dots_of(series, x, y, plot.log_y);
   }
+  out += guides(plot, x, y, bottom);
   if (plot.series.size() > 1) out += legend(plot, plot.height + 8);
   return out + "</svg>";
 }
