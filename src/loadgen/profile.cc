@@ -201,9 +201,9 @@ ProfileFacts facts_of(const RunResult& result, const json::Object& seen) {
   }
   facts.mean_watts = member(seen, "energy", "mean_watts");
   facts.joules_per_request = member(seen, "energy", "joules_per_request");
-  if (const json::Value* energy = json::find(seen, "energy"); energy && energy->is_object())
-    if (const json::Value* facility = json::find(energy->get_object(), "facility"); facility && facility->is_object())
-      facts.price_per_request = member(facility->get_object(), "per_request", "money");
+  const json::Value* energy = json::find(seen, "energy");
+  const json::Value* facility = energy && energy->is_object() ? json::find(energy->get_object(), "facility") : nullptr;
+  if (facility && facility->is_object()) facts.price_per_request = member(facility->get_object(), "per_request", "money");
   return facts;
 }
 
