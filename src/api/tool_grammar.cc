@@ -250,7 +250,8 @@ ApiResult<std::string> AnswerGrammar::with_channels(const std::string& answer) {
   const std::string opened = std::string(m.channel) + std::string(m.reasoning);
   if (begun == opened) return lark_.text(m.message) + text + next + rest;
   if (begun.starts_with(opened + std::string(m.message))) return text + next + rest;
-  return std::unexpected(unsupported(std::string(request_.input_name()), "the prompt has begun a message that calls and response formats cannot be fitted into"));
+  return std::unexpected(unsupported(std::string(request_.input_name()),
+                                     "the prompt has begun a message that calls and response formats cannot be fitted into"));
 }
 
 }  // namespace

@@ -166,7 +166,8 @@ json::Object PromptMaker::context_of(const api::GenerationRequest& request, json
 api::ApiResult<Prompt> PromptMaker::make_chat(const api::GenerationRequest& request) const {
   if (!loaded_.tokenizer) return std::unexpected(api::bad_request("model", loaded_.tokenizer_error, "unsupported_model"));
   if (!loaded_.chat_template)
-    return std::unexpected(api::bad_request(std::string(request.input_name()), "this model has no chat template: use /v1/completions", "no_chat_template"));
+    return std::unexpected(
+        api::bad_request(std::string(request.input_name()), "this model has no chat template: use /v1/completions", "no_chat_template"));
   json::Array messages = request.messages;
   std::vector<std::string> spellings;
   const std::string cut_mark = mark_start() + "end";
@@ -182,8 +183,8 @@ api::ApiResult<Prompt> PromptMaker::make_chat(const api::GenerationRequest& requ
   if (!rendered && give_content(context.get_object())) rendered = loaded_.chat_template->render(context.get_object());
   if (!rendered) {
     // Whatever a template says about a request is the client's business: it names what the model cannot take.
-    return std::unexpected(
-        api::bad_request(std::string(request.input_name()), "the chat template refuses this conversation: " + rendered.error().message, "template_error"));
+    return std::unexpected(api::bad_request(std::string(request.input_name()),
+                                            "the chat template refuses this conversation: " + rendered.error().message, "template_error"));
   }
   if (request.continue_final_message) {
     const std::size_t at = rendered->rfind(cut_mark);

@@ -8,38 +8,53 @@ namespace {
 
 using namespace test;
 
-TEST(EmulatedTiles, AddSignedTimesUnsignedBytes) {
+// On tiles in memory, and on the processor's where it has them.
+template <class Check>
+void on_tiles(Check check) {
+  check.template operator()<EmulatedTiles>();
+#if defined(__x86_64__)
+  if (cpu_features().amx) check.template operator()<HardwareTiles>();
+#endif
+}
+
+TEST(Tiles, AddSignedTimesUnsignedBytes) {
+  on_tiles([]<class Tiles>() {
+    TileConfig config;
+    config.set(0, 2, 8), config.set(1, 2, 4), config.set(2, 1, 8);  // c: 2 x 2, a: 2 x 4 bytes, b: 4 x 2 bytes
+    const TileScope<Tiles> scope(config);
+    const std::int8_t a[2][4] = {{-128, 127, 1, 0}, {1, -2, 3, -4}};
+    const std::uint8_t b[8] = {255, 255, 7, 9, 1, 2, 3, 4};
+    std::int32_t c[2][2] = {{10, 20}, {30, 40}};
+    Tiles::template load<0>(c, 8), Tiles::template load<1>(a, 4), Tiles::template load<2>(b, 8);
+    Tiles::template add_bytes<0, 1, 2>();
+    Tiles::template store<0>(c, 8);
+    EXPECT_EQ(c[0][0], 10 - 128 * 255 + 127 * 255 + 7);
+    EXPECT_EQ(c[0][1], 20 - 128 + 254 + 3);
+    EXPECT_EQ(c[1][0], 30 + 255 - 510 + 21 - 36);
+    EXPECT_EQ(c[1][1], 40 + 1 - 4 + 9 - 16);
+  });
+}
+
+template <class Tiles>
+float add_two_pairs(const std::uint16_t (&a)[4], const std::uint16_t (&b)[4], float c) {
   TileConfig config;
-  config.set(0, 2, 8), config.set(1, 2, 4), config.set(2, 1, 8);  // c: 2 x 2, a: 2 x 4 bytes, b: 4 x 2 bytes
-  const TileScope<EmulatedTiles> scope(config);
-  const std::int8_t a[2][4] = {{-128, 127, 1, 0}, {1, -2, 3, -4}};
-  const std::uint8_t b[8] = {255, 255, 7, 9, 1, 2, 3, 4};
-  std::int32_t c[2][2] = {{10, 20}, {30, 40}};
-  EmulatedTiles::load<0>(c, 8), EmulatedTiles::load<1>(a, 4), EmulatedTiles::load<2>(b, 8);
-  EmulatedTiles::add_bytes<0, 1, 2>();
-  EmulatedTiles::store<0>(c, 8);
-  EXPECT_EQ(c[0][0], 10 - 128 * 255 + 127 * 255 + 7);
-  EXPECT_EQ(c[0][1], 20 - 128 + 254 + 3);
-  EXPECT_EQ(c[1][0], 30 + 255 - 510 + 21 - 36);
-  EXPECT_EQ(c[1][1], 40 + 1 - 4 + 9 - 16);
+  config.set(0, 1, 4), config.set(1, 1, 8), config.set(2, 2, 4);
+  const TileScope<Tiles> scope(config);
+  Tiles::template load<0>(&c, 4), Tiles::template load<1>(a, 8), Tiles::template load<2>(b, 4);
+  Tiles::template add_bf16<0, 1, 2>();
+  Tiles::template store<0>(&c, 4);
+  return c;
 }
 
 // First and second inputs of the pairs are summed apart: 2^24 + 1 is lost in one sum, but not beside it. Subnormals count as zeros.
-TEST(EmulatedTiles, AddPairsOfBf16InTheirOrder) {
-  TileConfig config;
-  config.set(0, 1, 4), config.set(1, 1, 8), config.set(2, 2, 4);
-  const TileScope<EmulatedTiles> scope(config);
-  const auto half = [](float x) { return float_to_bf16(x); };
-  const auto run = [&](const std::uint16_t(&a)[4], const std::uint16_t(&b)[4], float c) {
-    EmulatedTiles::load<0>(&c, 4), EmulatedTiles::load<1>(a, 8), EmulatedTiles::load<2>(b, 4);
-    EmulatedTiles::add_bf16<0, 1, 2>();
-    EmulatedTiles::store<0>(&c, 4);
-    return c;
-  };
-  const std::uint16_t one = half(1), big = half(0x1p24f);
-  EXPECT_EQ(run({big, one, one, one}, {one, one, one, one}, 0), 0x1p24f + 2);  // (2^24 + 1) + (1 + 1)
-  EXPECT_EQ(run({one, big, one, half(-0x1p24f)}, {one, one, one, one}, 5), 7);
-  EXPECT_EQ(run({1, 0, 0, 0}, {half(0x1p100f), 0, 0, 0}, 3), 3);
+TEST(Tiles, AddPairsOfBf16InTheirOrder) {
+  on_tiles([]<class Tiles>() {
+    const auto half = [](float x) { return float_to_bf16(x); };
+    const std::uint16_t one = half(1), big = half(0x1p24f);
+    EXPECT_EQ(add_two_pairs<Tiles>({big, one, one, one}, {one, one, one, one}, 0), 0x1p24f + 2);  // (2^24 + 1) + (1 + 1)
+    EXPECT_EQ(add_two_pairs<Tiles>({one, big, one, half(-0x1p24f)}, {one, one, one, one}, 5), 7);
+    EXPECT_EQ(add_two_pairs<Tiles>({1, 0, 0, 0}, {half(0x1p100f), 0, 0, 0}, 3), 3);
+  });
 }
 
 struct Rows {

@@ -7,7 +7,9 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <utility>
 
+#include "kernels/amx/tiles.h"
 #include "kernels/cpu_features.h"
 #endif
 
@@ -59,49 +61,42 @@ WEIR_MULTIPLY_ADD_LOOP(f16_512, "avx512f,avx512bw,avx512vl,avx512fp16", __m512h,
 #undef WEIR_STEP
 #undef WEIR_MULTIPLY_ADD_LOOP
 
-// Tiles of 16 rows of 64 bytes: four sums, two left and two right operands.
-struct alignas(64) TileShape {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
+// The sums lie in four tiles, two tiles of left operands meet two of right ones.
+using amx::HardwareTiles;
 
-__attribute__((target("amx-tile"))) inline void zero_tiles() {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  _tile_zero(4);
-  _tile_zero(5);
-  _tile_zero(6);
-  _tile_zero(7);
+amx::TileConfig full_tiles() {
+  amx::TileConfig config;
+  for (int tile = 0; tile < amx::kTiles; ++tile) config.set(tile, amx::kTileRows, amx::kTileBytes);
+  return config;
 }
 
-__attribute__((target("amx-tile,amx-int8"))) std::uint64_t amx_int8(std::int64_t steps) {
-  const TileShape shape;
-  _tile_loadconfig(&shape);
+void zero_tiles() {
+  [&]<int... tile>(std::integer_sequence<int, tile...>) {
+    (HardwareTiles::zero<tile>(), ...);
+  }(std::make_integer_sequence<int, amx::kTiles>{});
+}
+
+std::uint64_t amx_int8(std::int64_t steps) {
+  const amx::TileScope<HardwareTiles> scope(full_tiles());
   zero_tiles();
   for (std::int64_t n = 0; n < steps; ++n) {
-    _tile_dpbusd(0, 4, 6);
-    _tile_dpbusd(1, 4, 7);
-    _tile_dpbusd(2, 5, 6);
-    _tile_dpbusd(3, 5, 7);
+    HardwareTiles::add_bytes<0, 4, 6>();
+    HardwareTiles::add_bytes<1, 4, 7>();
+    HardwareTiles::add_bytes<2, 5, 6>();
+    HardwareTiles::add_bytes<3, 5, 7>();
   }
-  _tile_release();
   return 0;
 }
 
-__attribute__((target("amx-tile,amx-bf16"))) std::uint64_t amx_bf16(std::int64_t steps) {
-  const TileShape shape;
-  _tile_loadconfig(&shape);
+std::uint64_t amx_bf16(std::int64_t steps) {
+  const amx::TileScope<HardwareTiles> scope(full_tiles());
   zero_tiles();
   for (std::int64_t n = 0; n < steps; ++n) {
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+    HardwareTiles::add_bf16<0, 4, 6>();
+    HardwareTiles::add_bf16<1, 4, 7>();
+    HardwareTiles::add_bf16<2, 5, 6>();
+    HardwareTiles::add_bf16<3, 5, 7>();
   }
-  _tile_release();
   return 0;
 }
 
