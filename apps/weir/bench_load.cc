@@ -8,6 +8,7 @@
 #include "bench_load_energy.h"
 #include "bench_load_options.h"
 #include "bench_load_outputs.h"
+#include "bench_load_work.h"
 #include "loadgen/search.h"
 #include "verbs.h"
 
@@ -23,6 +24,7 @@ struct LoadVerb {
   std::string url, rate_range, concurrency_range, profile, require;
   loadgen::Judging judging;
   EnergyOptions energy;
+  WorkOptions work;
   bool search = false;
   double attainment = 0.95, latency_threshold_ms = 0;
 };
@@ -42,13 +44,15 @@ Scenario::Variation at_level(bool by_users, double level) {
   return {.rate = level, .users = {}, .seed = {}};
 }
 
-Result<Measured> measure(const LoadVerb& verb, const Scenario& scenario, const Scenario::Variation& variation, std::string& energy) {
-  return verb.energy.around([&] { return measure_with_progress(scenario, variation, verb.load.progress); }, energy);
+Result<Measured> measure(const LoadVerb& verb, const Scenario& scenario, const Scenario::Variation& variation, std::string& more) {
+  WEIR_ASSIGN(Measured measured, verb.energy.around([&] { return measure_with_progress(scenario, variation, verb.load.progress); }, more));
+  WEIR_TRY(verb.work.add_to(measured, more));
+  return measured;
 }
 
 Result<Measured> measure_level(const LoadVerb& verb, const Scenario& scenario, bool by_users, double level, std::FILE* to) {
-  std::string energy;
-  WEIR_ASSIGN(Measured measured, measure(verb, scenario, at_level(by_users, level), energy));
+  std::string more;  // a level is one line
+  WEIR_ASSIGN(Measured measured, measure(verb, scenario, at_level(by_users, level), more));
   fmt::print(to, "{}", loadgen::to_line(measured.summary, measured.label));
   std::fflush(to);
   return measured;
@@ -100,9 +104,9 @@ Result<bool> run_search(const LoadVerb& verb, const Scenario& scenario, bool by_
 
 Result<bool> run_once(const LoadVerb& verb, const Scenario& scenario, std::FILE* to) {
   std::vector<Measured> runs;
-  std::string energy;
-  WEIR_ASSIGN(Measured measured, measure(verb, scenario, {}, energy));
-  fmt::print(to, "{}{}", loadgen::run_text(measured, verb.judging), energy);
+  std::string more;
+  WEIR_ASSIGN(Measured measured, measure(verb, scenario, {}, more));
+  fmt::print(to, "{}{}", loadgen::run_text(measured, verb.judging), more);
   const bool fine = measured.summary.valid && loadgen::verdict_of(measured, verb.judging).outcome != loadgen::Verdict::Outcome::kFail;
   runs.push_back(std::move(measured));
   WEIR_TRY(verb.outputs.write(runs, verb.judging, {}));
@@ -116,6 +120,7 @@ Status take_judging(LoadVerb& verb, const loadgen::Slo& slo) {
     WEIR_ASSIGN(verb.judging.requirements, loadgen::parse_requirements(verb.require));
   }
   WEIR_TRY(verb.energy.check());
+  WEIR_TRY(verb.work.prepare());
   return verb.outputs.check();
 }
 
@@ -159,6 +164,7 @@ void add_levels(CLI::App& app, LoadVerb& verb) {
       ->group("Verdict");
   verb.outputs.add_to(app);
   verb.energy.add_to(app);
+  verb.work.add_to(app);
 }
 
 bool given(const CLI::App& app, std::string_view options) {
@@ -201,6 +207,7 @@ void add_bench_load(CLI::App& bench, int& exit_status) {
       "  weir bench load http://localhost:8080 --binary-search --request-rate-range 1:64:1 -d 60s --slo ttft=500ms\n"
       "  weir bench load http://localhost:8080 --rate 5 -d 60s --power 60,180 --pue 1.2 --wue 1.8,3.1 --cif 350 --price-per-kwh 0.3\n"
       "  weir bench load http://localhost:8080 --rate 5 -d 60s --json r.json --html r.html --samples r.csv.gz --record r.record\n"
+      "  weir bench load http://localhost:8080 --rate 5 -d 60s --model-file smollm2\n"
       "  weir bench load http://localhost:8080 --profile edge --require ttft_p90_s=0.3,mean_watts=10\n"
       "Criteria for --require:\n" +
       loadgen::criteria_help());

@@ -7,6 +7,19 @@
 #include "model/sequence_memory.h"
 
 namespace weir::bench {
+namespace {
+
+// Operations of one row with one position it sees: q·k and the weighted v of each head, multiply and add being two.
+double attention_ops_per_position(const model::Traits& traits, model::MixerKind mixer) {
+  const model::AttentionTraits& a = traits.attention;
+  if (mixer == model::MixerKind::kAttention) return 2.0 * a.heads * (a.head_dim + a.value_dim);
+  const model::LatentTraits& l = traits.latent;  // heads meet the cache's own vectors
+  return mixer == model::MixerKind::kLatentAttention ? 2.0 * a.heads * (2.0 * l.kv_rank + l.rope_dim) : 0;
+}
+
+double seen(double window, double context) { return window > 0 ? std::min(window, context) : context; }
+
+}  // namespace
 
 ModelCost::ModelCost(const model::Model& model, DType kv_type, kernels::Activations activations, const kernels::Limits& limits)
     : always_(model.always_read_weights()), experts_(model.expert_weights()) {
@@ -17,7 +30,8 @@ ModelCost::ModelCost(const model::Model& model, DType kv_type, kernels::Activati
   for (const model::LayerTraits& layer : traits.layers) {
     model::Traits alone = traits;
     alone.layers = {layer};
-    windows_.push_back({static_cast<double>(layer.window), static_cast<double>(model::SequenceMemory::bytes_per_token(alone, kv_type))});
+    windows_.push_back({static_cast<double>(layer.window), static_cast<double>(model::SequenceMemory::bytes_per_token(alone, kv_type)),
+                        attention_ops_per_position(traits, layer.mixer)});
   }
   for (const auto* part : {&always_.elements, &experts_.elements})
     for (const auto& [type, count] : *part) arithmetic_[type] = kernels::arithmetic_for(type, activations, limits);
@@ -30,8 +44,14 @@ double ModelCost::weight_bytes(std::int64_t rows) const {
 
 double ModelCost::context_bytes(double context) const {
   double bytes = state_bytes_;
-  for (const Window& window : windows_) bytes += window.bytes * (window.positions > 0 ? std::min(window.positions, context) : context);
+  for (const Window& window : windows_) bytes += window.bytes * seen(window.positions, context);
   return bytes;
+}
+
+double ModelCost::attention_ops(double context) const {
+  double ops = 0;
+  for (const Window& window : windows_) ops += window.ops * seen(window.positions, context);
+  return ops;
 }
 
 kernels::Work ModelCost::step(std::int64_t rows, std::int64_t outputs) const {
