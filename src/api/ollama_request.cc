@@ -10,6 +10,7 @@
 #include "api/ollama_schemas.h"
 #include "api/openai_tools.h"
 #include "api/text_fields.h"
+#include "api/tool_call_fields.h"
 #include "api/translation.h"
 
 namespace weir::api {
@@ -45,16 +46,7 @@ const Fields<Call>& function_fields() {
 }
 
 const Fields<Call>& call_fields() {
-  static const Fields<Call> fields = [] {
-    Fields<Call> f;
-    f.text("id", [](Call& c, std::string v) { c.id = std::move(v); });
-    f.value("type", schema(R"({"enum": ["function"]})"), [](const Value& value, const Path& path, Call&) -> ApiStatus {
-      WEIR_TRY(read_name(value, path, {"function"}));
-      return {};
-    });
-    f.object<Call>("function", function_fields(), [](Call& c) -> Call& { return c; }).required();
-    return f;
-  }();
+  static const Fields<Call> fields = tool_call_fields(function_fields());
   return fields;
 }
 

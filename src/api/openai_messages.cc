@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "api/tool_call_fields.h"
 #include "text/messages.h"
 
 namespace weir::api {
@@ -67,13 +68,7 @@ const Fields<Call>& function_fields() {
 
 const Fields<Call>& call_fields() {
   static const Fields<Call> fields = [] {
-    Fields<Call> f;
-    f.text("id", [](Call& c, std::string v) { c.id = std::move(v); });
-    f.value("type", schema(R"({"enum": ["function"]})"), [](const Value& value, const Path& path, Call&) -> ApiStatus {
-      WEIR_TRY(read_name(value, path, {"function"}));
-      return {};
-    });
-    f.object<Call>("function", function_fields(), [](Call& c) -> Call& { return c; }).required();
+    Fields<Call> f = tool_call_fields(function_fields());
     f.ignore({"index", "extra_content", "provider_specific_fields"});
     return f;
   }();
