@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_load_energy.h"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
 #include "energy/sources.h"
+#include "verbs.h"
 
 namespace weir::cli {
 namespace {
 
 constexpr auto kEvery = std::chrono::seconds(1);  // counters move ten times as often, powers are averaged by their sources
+constexpr auto kGlance = std::chrono::milliseconds(20);
 constexpr char kGroup[] = "Energy";
 
 // Samples at once, then at every interval, and once more at its end.
@@ -67,6 +71,11 @@ void EnergyOptions::add_to(CLI::App& app) {
   app.add_option("--power", power_, "IDLE,PEAK watts of the machine where nothing is measured: an estimate by how busy it is")
       ->group(kGroup);
   app.add_option("--idle-watts", idle_watts_, "What it draws without load, to tell idle from active joules")->group(kGroup);
+  app.add_option("--measure-idle", idle_s_,
+                 "Seconds for which that is measured before the load begins; the server should be loaded and idle")
+      ->check(CLI::Range(0.5, 3600.0))
+      ->excludes("--idle-watts")
+      ->group(kGroup);
   app.add_option("--pue", facility_.pue, "Energy of the facility over that of its machines")->group(kGroup);
   app.add_option("--wue", wue_, "Litres of water per kWh: on site, and at the power plant behind a comma")->group(kGroup);
   app.add_option("--cif", facility_.cif, "Carbon intensity, g CO2e per kWh")->group(kGroup);
@@ -74,7 +83,22 @@ void EnergyOptions::add_to(CLI::App& app) {
   app.add_option("--price-per-hour", facility_.price_per_hour, "Of the machine")->group(kGroup);
 }
 
-Status EnergyOptions::check() {
+Status EnergyOptions::measure_idle() {
+  on_ = true;
+  energy::Sources sources = energy::open_sources({});
+  if (!sources.counts() || sources.estimate())
+    return fail(ErrorCode::kUnsupported, "--measure-idle: nothing on this machine measures its power; declare it with --idle-watts");
+  const TimePoint start = steady_clock().now();
+  Sampling sampling(sources);
+  while (!interrupted() && to_seconds(steady_clock().now() - start) < idle_s_) std::this_thread::sleep_for(kGlance);
+  sampling.end();
+  if (interrupted()) return fail(ErrorCode::kCancelled, "interrupted");
+  idle_watts_ = sources.joules() / to_seconds(steady_clock().now() - start);
+  idle_source_ = fmt::format("measured for {:.1f} s before the run", idle_s_);
+  return {};
+}
+
+Status EnergyOptions::prepare() {
   if (!power_.empty()) {
     WEIR_ASSIGN(declared_, energy::DeclaredPower::parse(power_));
   }
@@ -85,7 +109,9 @@ Status EnergyOptions::check() {
   }
   if (idle_watts_ && !(*idle_watts_ >= 0 && *idle_watts_ < 1e6)) return fail(ErrorCode::kInvalidArgument, "--idle-watts is 0 to 1,000,000");
   on_ |= declared_.has_value() || facility_.any();
-  return energy::check(facility_);
+  WEIR_TRY(energy::check(facility_));
+  if (idle_s_ > 0) return measure_idle();
+  return {};
 }
 
 Result<loadgen::Measured> EnergyOptions::around(const std::function<Result<loadgen::Measured>()>& measure, std::string& text) const {
@@ -108,7 +134,7 @@ Result<loadgen::Measured> EnergyOptions::around(const std::function<Result<loadg
                     .notes = sources.notes};
   for (const auto& meter : sources.meters) draw.domains.insert(draw.domains.end(), meter->domains().begin(), meter->domains().end());
   if (idle_watts_) {
-    draw.idle_watts = idle_watts_, draw.idle_source = "declared";
+    draw.idle_watts = idle_watts_, draw.idle_source = idle_source_;
   } else if (declared_ && sources.estimate()) {
     draw.idle_watts = declared_->idle_w, draw.idle_source = "the model's";
   }

@@ -21,16 +21,20 @@ namespace weir::cli {
 class EnergyOptions {
  public:
   void add_to(CLI::App& app);
-  // Of what was typed; before anything is measured.
-  Status check();
+  // Checks what was typed and measures the idle machine if that was asked for; before any load.
+  Status prepare();
 
   // Runs `measure` and adds "energy" to what it saw; without --energy, --power or a cost, `measure` alone. The text is for people.
   Result<loadgen::Measured> around(const std::function<Result<loadgen::Measured>()>& measure, std::string& text) const;
 
  private:
+  Status measure_idle();
+
   bool on_ = false;
   std::string power_, wue_;
   std::optional<double> idle_watts_;
+  double idle_s_ = 0;  // to measure it for
+  std::string idle_source_ = "declared";
   std::optional<energy::DeclaredPower> declared_;
   energy::Facility facility_;
 };
