@@ -35,6 +35,7 @@ void ObserveOptions::add_to(CLI::App& app) {
                "/metrics, or, where that is none, from localhost:8002/metrics")
       ->group(kGroup);
   app.add_option("--metrics-url", urls_, "Where they are, say localhost:8002/metrics; as often as wanted. Implies --collect-metrics")
+      ->allow_extra_args(false)
       ->group(kGroup);
   app.add_option("--metrics-interval", interval_ms_, "ms between two readings")
       ->check(CLI::Range(10.0, 3.6e6))

@@ -64,6 +64,9 @@ class Reader {
       for (std::size_t i = 1; i < reading.buckets.size(); ++i)
         if (reading.buckets[i].at_most == reading.buckets[i - 1].at_most || reading.buckets[i].count < reading.buckets[i - 1].count)
           return fail(ErrorCode::kCorrupt, "the buckets of {} do not rise", reading.name);
+      // Some leave the number out, which the last bucket tells as well.
+      if (reading.value == 0 && !reading.buckets.empty() && std::isinf(reading.buckets.back().at_most))
+        reading.value = reading.buckets.back().count;
     }
     return std::move(out_);
   }

@@ -125,7 +125,7 @@ TEST(Scraper, WhatIsNoMetricsIsAFailureThatSaysWhy) {
   const std::pair<std::string, http::Response> cases[] = {
       {"status 404", text("x 1\n", 404)},
       {"status 301", text("", 301)},
-      {"line 1", text("<html>")},
+      {"line 1", text("<html>\n")},
       {"line feed", text("x 1\ny")},
       {"no metrics", text("")},
       {"# EOF", text("x 1\n", 200, "application/openmetrics-text; version=1.0.0")},
