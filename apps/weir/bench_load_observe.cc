@@ -2,6 +2,7 @@
 #include "bench_load_observe.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 
 #include "http/head_syntax.h"
 #include "http/url.h"
