@@ -6,6 +6,7 @@
 
 #include "bench.h"
 #include "bench_load_energy.h"
+#include "bench_load_observe.h"
 #include "bench_load_options.h"
 #include "bench_load_outputs.h"
 #include "bench_load_work.h"
@@ -25,6 +26,7 @@ struct LoadVerb {
   loadgen::Judging judging;
   EnergyOptions energy;
   WorkOptions work;
+  ObserveOptions observe;
   bool search = false;
   double attainment = 0.95, latency_threshold_ms = 0;
 };
@@ -45,7 +47,12 @@ Scenario::Variation at_level(bool by_users, double level) {
 }
 
 Result<Measured> measure(const LoadVerb& verb, const Scenario& scenario, const Scenario::Variation& variation, std::string& more) {
-  WEIR_ASSIGN(Measured measured, verb.energy.around([&] { return measure_with_progress(scenario, variation, verb.load.progress); }, more));
+  const auto measured_once = [&] {
+    auto measured = measure_with_progress(scenario, variation, verb.load.progress);
+    if (measured) verb.observe.add_to(*measured);
+    return measured;
+  };
+  WEIR_ASSIGN(Measured measured, verb.energy.around(measured_once, more));
   WEIR_TRY(verb.work.add_to(measured, more));
   return measured;
 }
@@ -135,6 +142,7 @@ Result<bool> run(LoadVerb& verb) {
   // As in Perf Analyzer, the rates of a range are constant unless told otherwise.
   if (!verb.rate_range.empty() && verb.load.rate.empty() && verb.load.distribution != "poisson")
     spec.arrivals.kind = loadgen::ArrivalProcess::Kind::kConstant;
+  WEIR_TRY(verb.observe.attach(spec));
   WEIR_ASSIGN(const Scenario scenario, Scenario::prepare(std::move(spec)));
   std::FILE* to = verb.outputs.json == "-" ? stderr : stdout;
   const bool by_users = !verb.concurrency_range.empty();
@@ -165,6 +173,7 @@ void add_levels(CLI::App& app, LoadVerb& verb) {
   verb.outputs.add_to(app);
   verb.energy.add_to(app);
   verb.work.add_to(app);
+  verb.observe.add_to(app);
 }
 
 bool given(const CLI::App& app, std::string_view options) {
@@ -206,6 +215,8 @@ void add_bench_load(CLI::App& bench, int& exit_status) {
       "  weir bench load http://localhost:8080 --trace azure.csv --trace-speed 4 -d 10m\n"
       "  weir bench load http://localhost:8080 --binary-search --request-rate-range 1:64:1 -d 60s --slo ttft=500ms\n"
       "  weir bench load http://localhost:8080 --rate 5 -d 60s --power 60,180 --pue 1.2 --wue 1.8,3.1 --cif 350 --price-per-kwh 0.3\n"
+      "  weir bench load http://localhost:8080 --rate 5 -d 60s --collect-metrics --metrics-interval 500 --html r.html\n"
+      "  weir bench load http://localhost:8000 --rate 5 -d 60s --metrics-url localhost:8002/metrics --metrics-filter 'nv_|vllm:'\n"
       "  weir bench load http://localhost:8080 --rate 5 -d 60s --json r.json --html r.html --samples r.csv.gz --record r.record\n"
       "  weir bench load http://localhost:8080 --rate 5 -d 60s --model-file smollm2\n"
       "  weir bench load http://localhost:8080 --profile edge --require ttft_p90_s=0.3,mean_watts=10\n"

@@ -69,7 +69,7 @@ void add_request_options(CLI::App& app, LoadOptions& o) {
       ->capture_default_str()
       ->group("Requests");
   app.add_option("-m,--model", o.model, "The model's name; without it the server's first one")->group("Requests");
-  app.add_option("-H,--header", o.headers, "\"Name: value\", as often as wanted")->group("Requests");
+  app.add_option("-H,--header", o.headers, "\"Name: value\", as often as wanted")->allow_extra_args(false)->group("Requests");
   app.add_option("--api-key", o.api_key, "A bearer token")->envname("OPENAI_API_KEY")->group("Requests");
   app.add_option("--extra", o.extra, "JSON object whose members every request gets, say {\"temperature\":0}")->group("Requests");
   app.add_flag("--no-stream", o.no_stream, "Whole answers: no time to first token then")->group("Requests");

@@ -6,6 +6,7 @@
 #include "base/file_io.h"
 #include "bench.h"
 #include "bench/machine.h"
+#include "loadgen/report_gpus.h"
 #include "loadgen/report_html.h"
 #include "loadgen/report_samples.h"
 
@@ -75,12 +76,14 @@ Status LoadOutputs::write(const std::vector<Measured>& runs, const loadgen::Judg
   }
   std::vector<std::pair<loadgen::RunLabel, loadgen::Summary>> rows;
   std::vector<const loadgen::RunResult*> levels;
+  std::vector<loadgen::GpuColumns> gpus;
   for (const Measured& run : runs) {
     rows.emplace_back(run.label, run.summary);
+    if (json::find(run.seen, "observations")) gpus.push_back(loadgen::gpu_columns(run.seen));
     levels.push_back(&run.result);
   }
   if (!csv.empty()) WEIR_TRY(write_file_atomically(csv, loadgen::to_csv(rows)));
-  if (!perf_analyzer.empty()) WEIR_TRY(write_file_atomically(perf_analyzer, loadgen::perf_analyzer_csv(rows, verbose_csv)));
+  if (!perf_analyzer.empty()) WEIR_TRY(write_file_atomically(perf_analyzer, loadgen::perf_analyzer_csv(rows, verbose_csv, gpus)));
   if (!records.empty()) WEIR_TRY(write_file_atomically(records, loadgen::records_csv(*levels.back())));
   if (!samples.empty()) WEIR_TRY(loadgen::write_samples(samples, levels));
   if (json.empty() && html.empty()) return {};

@@ -54,11 +54,25 @@ bool generator_in_the_way(const Summary& s) {
          s.outcomes[static_cast<std::size_t>(Outcome::kLocal)] > 0 || (s.offered_rate > 0 && s.sent_rate < 0.99 * s.offered_rate);
 }
 
-const Observed* observed(const BottleneckInput& input, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names)
-    for (const Observed& series : input.observed)
-      if (series.name == name) return &series;
-  return nullptr;
+// A server may tell one for each of its models or engines: together they wait, and the fullest cache is what counts.
+enum class Together { kSum, kFullest };
+std::optional<Observed> observed(const BottleneckInput& input, std::initializer_list<std::string_view> names, Together together) {
+  for (const std::string_view name : names) {
+    std::optional<Observed> found;
+    for (const Observed& series : input.observed) {
+      if (series.name != name) continue;
+      if (!found) {
+        found = series;
+      } else if (together == Together::kSum) {
+        found->mean += series.mean, found->max += series.max;
+        if (series.increase) found->increase = found->increase.value_or(0) + *series.increase;
+      } else if (series.max > found->max || (series.max == found->max && series.mean > found->mean)) {
+        found = series;
+      }
+    }
+    if (found) return found;
+  }
+  return std::nullopt;
 }
 
 std::string part_text(double part, double whole) {
@@ -70,8 +84,11 @@ void find_queue(const Summary& s, const Parts& parts, const BottleneckInput& inp
     out.push_back({Bound::kQueue, parts.cap / parts.whole, true,
                    fmt::format("waiting for the cap on requests at a time took {}; {:.0f} % of the requests waited",
                                part_text(parts.cap, parts.whole), 100 * s.waited_share)});
-  const Observed* waiting = observed(input, {"weir_requests_waiting", "vllm:num_requests_waiting", "nv_inference_pending_request_count",
-                                             "llamacpp:requests_deferred", "sglang:num_queue_reqs"});
+  const auto waiting =
+      observed(input,
+               {"weir_requests_waiting", "vllm:num_requests_waiting", "nv_inference_pending_request_count", "llamacpp:requests_deferred",
+                "sglang:num_queue_reqs", "tgi_queue_size", "dynamo_frontend_queued_requests"},
+               Together::kSum);
   const std::string seen =
       waiting ? fmt::format("; {} was {:.1f} on average, {:.0f} at most", waiting->name, waiting->mean, waiting->max) : "";
   const bool measured = parts.by_server || (waiting && waiting->mean >= 1);
@@ -86,13 +103,20 @@ void find_queue(const Summary& s, const Parts& parts, const BottleneckInput& inp
 }
 
 void find_cache(const BottleneckInput& input, std::vector<Finding>& out) {
-  const Observed* use = observed(input, {"weir_kv_cache_use_ratio", "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc",
-                                         "llamacpp:kv_cache_usage_ratio", "sglang:token_usage"});
+  const auto use =
+      observed(input,
+               {"weir_kv_cache_use_ratio", "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "llamacpp:kv_cache_usage_ratio",
+                "sglang:token_usage", "dynamo_component_kvstats_gpu_cache_usage_percent", "dynamo_component_gpu_cache_usage_percent"},
+               Together::kFullest);
   if (!use) return;
-  const Observed* put_back = observed(input, {"weir_preemptions_total", "vllm:num_preemptions_total"});
+  const auto put_back = observed(input, {"weir_preemptions_total", "vllm:num_preemptions_total"}, Together::kSum);
+  const std::string told = !put_back ? std::string()
+                           : put_back->increase
+                               ? fmt::format("; {:.0f} sequences were put back for want of room ({})", *put_back->increase, put_back->name)
+                               : fmt::format("; {} reached {:.0f}", put_back->name, put_back->max);
   out.push_back({use->max >= kFullCache ? Bound::kKvCapacity : Bound::kNotKnown, 0, true,
                  fmt::format("the KV cache was {:.0f} % full on average, {:.0f} % at most ({}){}", 100 * use->mean, 100 * use->max,
-                             use->name, put_back ? fmt::format("; {} reached {:.0f}", put_back->name, put_back->max) : "")});
+                             use->name, told)});
 }
 
 void find_work(const Summary& s, const Parts& parts, const BottleneckInput& input, std::vector<Finding>& out) {
@@ -128,6 +152,34 @@ Bottleneck verdict(Bound bound, bool measured, std::string why, std::vector<Find
   return {.bound = bound, .measured = measured, .text = words + (why.empty() ? "" : ": " + why), .findings = std::move(findings)};
 }
 
+std::optional<double> finite_at(const json::Object& object, std::string_view key) {
+  const json::Value* value = json::find(object, key);
+  return value && value->is_number() ? std::optional(value->to_number<double>()) : std::nullopt;
+}
+
+// By the figures that the observer worked out over the run, or by the bare values of other results.
+std::optional<Observed> observed_of(const json::Object& item) {
+  Observed out{.name = json::get_string_or(item, "name", "").value_or(""), .increase = finite_at(item, "increase")};
+  const auto mean = finite_at(item, "mean"), max = finite_at(item, "max");
+  if (mean && max) {
+    out.mean = *mean, out.max = *max;
+    return out;
+  }
+  if (json::find(item, "kind") && !out.increase) return std::nullopt;  // nothing of it lies within the run
+  const json::Value* values = json::find(item, "v");
+  if (!values || !values->is_array() || values->get_array().empty() || values->get_array().size() > kMostPoints) return std::nullopt;
+  double sum = 0, count = 0;
+  for (const json::Value& value : values->get_array()) {
+    if (!value.is_number()) continue;
+    sum += value.to_number<double>();
+    out.max = count == 0 ? value.to_number<double>() : std::max(out.max, value.to_number<double>());
+    count += 1;
+  }
+  if (count == 0) return std::nullopt;
+  out.mean = sum / count;
+  return out;
+}
+
 }  // namespace
 
 std::string_view bound_name(Bound bound) {
@@ -148,21 +200,9 @@ BottleneckInput bottleneck_input(const json::Object& seen) {
   const json::Value* observations = json::find(seen, "observations");
   const json::Value* series = observations && observations->is_object() ? json::find(observations->get_object(), "series") : nullptr;
   if (!series || !series->is_array()) return input;
-  for (const json::Value& item : series->get_array()) {
-    const json::Value* values = item.is_object() ? json::find(item.get_object(), "v") : nullptr;
-    if (!values || !values->is_array() || values->get_array().empty() || values->get_array().size() > kMostPoints) continue;
-    Observed out{.name = json::get_string_or(item.get_object(), "name", "").value_or("")};
-    double sum = 0, count = 0;
-    for (const json::Value& value : values->get_array()) {
-      if (!value.is_number()) continue;
-      sum += value.to_number<double>();
-      out.max = count == 0 ? value.to_number<double>() : std::max(out.max, value.to_number<double>());
-      count += 1;
-    }
-    if (count == 0) continue;
-    out.mean = sum / count;
-    input.observed.push_back(std::move(out));
-  }
+  for (const json::Value& item : series->get_array())
+    if (item.is_object())
+      if (auto seen_series = observed_of(item.get_object())) input.observed.push_back(std::move(*seen_series));
   return input;
 }
 

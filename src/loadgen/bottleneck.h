@@ -19,7 +19,8 @@ std::string_view bound_name(Bound bound);  // "not_known", "client", "queue", â€
 // A series that was watched during the run, say vllm:num_requests_waiting.
 struct Observed {
   std::string name;
-  double mean = 0, max = 0;
+  double mean = 0, max = 0;             // over the run
+  std::optional<double> increase = {};  // of a counter
 };
 
 struct BottleneckInput {

@@ -109,6 +109,26 @@ TEST(Bottleneck, ObservationsAndWorkAreReadFromTheRunsJson) {
   EXPECT_FALSE(input.bandwidth_utilisation);
 }
 
+TEST(Bottleneck, WhatTheObserverWorkedOutGoesBeforeBareValues) {
+  const auto gauge = [](const char* name, json::Value mean, json::Value max) {
+    return json::Object{{"name", name}, {"kind", "gauge"}, {"mean", std::move(mean)}, {"max", std::move(max)}, {"v", {100, 100}}};
+  };
+  const json::Object counter{{"name", "vllm:num_preemptions_total"}, {"kind", "counter"}, {"increase", 12.0}, {"v", {500, 512}}};
+  const json::Object seen{
+      {"observations",
+       json::Object{{"series", json::Array{gauge("vllm:kv_cache_usage_perc", 0.5, 0.6),
+                                           gauge("vllm:kv_cache_usage_perc", 0.9, 0.97),  // of another engine
+                                           gauge("vllm:num_requests_waiting", 2.0, 3.0), gauge("vllm:num_requests_waiting", 4.0, 5.0),
+                                           gauge("weir_requests_waiting", nullptr, nullptr), counter}}}}};
+  const BottleneckInput input = bottleneck_input(seen);
+  ASSERT_EQ(input.observed.size(), 5u);  // a gauge without a reading in the run tells nothing
+  const Bottleneck full = find_bottleneck(server_says(0.8, 0.1, 0.1), input);
+  EXPECT_EQ(full.bound, Bound::kKvCapacity);
+  EXPECT_NE(full.text.find("90 % full on average, 97 % at most"), std::string::npos) << full.text;
+  EXPECT_NE(full.text.find("12 sequences were put back"), std::string::npos) << full.text;
+  EXPECT_NE(to_text(full).find("vllm:num_requests_waiting was 6.0 on average, 8 at most"), std::string::npos) << to_text(full);
+}
+
 // Against the null server. The result's own verdict on the generator is put aside: a loaded machine may have delayed it.
 Bottleneck measure(Duration ttft, Duration itl, int slots, int requests, Duration gap, bool timings) {
   NullServerOptions options;

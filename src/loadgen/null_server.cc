@@ -17,6 +17,7 @@
 #include "http/request_parser.h"
 #include "http/socket_address.h"
 #include "loadgen/event_loop.h"
+#include "loadgen/null_metrics.h"
 #include "loadgen/paced_answer.h"
 #include "loadgen/runner.h"
 #include "loadgen/statistics.h"
@@ -86,6 +87,7 @@ class NullServer::Core final : public EventHandler {
   int busy_slots_ = 0;
   std::optional<TimePoint> origin_;  // the first request's arrival
   NullServerStats stats_;
+  NullCounts counts_;
   std::vector<float> lateness_;
 };
 
@@ -190,12 +192,17 @@ void NullServer::Core::dispatch(Peer& peer, const http::Request& request) {
     return fmt::format("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", body.size(), body);
   };
   if (request.method == "GET" && request.path == "/health") return send(peer, json(R"({"status":"ok"})"));
+  if (request.method == "GET" && request.path == "/metrics") {
+    counts_.running = static_cast<std::uint64_t>(busy_slots_);
+    counts_.waiting = waiting_.size();
+    return send(peer, null_metrics_answer(counts_, options_.model));
+  }
   if (request.method == "GET" && request.path == "/v1/models")
     return send(peer, json(fmt::format(R"({{"object":"list","data":[{{"id":"{}","object":"model","created":0,"owned_by":"weir"}}]}})",
                                        options_.model)));
   if (request.method != "POST" || (!chat && !request.path.ends_with("/completions")))
-    return send(peer,
-                PacedAnswer::error_answer(404, "there are POST /v1/chat/completions and /v1/completions, GET /v1/models and /health"));
+    return send(peer, PacedAnswer::error_answer(
+                          404, "there are POST /v1/chat/completions and /v1/completions, GET /v1/models, /metrics and /health"));
   const auto parsed = parse_null_request(request.body, chat);
   if (!parsed) return send(peer, PacedAnswer::error_answer(400, parsed.error().message));
   start_answer(peer, *parsed);
@@ -207,7 +214,10 @@ void NullServer::Core::start_answer(Peer& peer, const NullRequest& request) {
   peer.number = ++stats_.requests;
   if (options_.keep_requests && stats_.served.size() < kMaxServed) stats_.served.push_back({.arrived = peer.arrived});
   const auto each = [&](std::int64_t n) { return n > 0 && static_cast<std::int64_t>(peer.number) % n == 0; };
-  if (each(options_.error_every)) return send(peer, PacedAnswer::error_answer(options_.error_status, "an error as programmed"));
+  if (each(options_.error_every)) {
+    ++counts_.failed;
+    return send(peer, PacedAnswer::error_answer(options_.error_status, "an error as programmed"));
+  }
   peer.cut = each(options_.cut_every);
   peer.answer.emplace(options_, request, peer.number);
   peer.serving = true;
@@ -221,6 +231,7 @@ void NullServer::Core::start_answer(Peer& peer, const NullRequest& request) {
 void NullServer::Core::begin(Peer& peer, TimePoint when) {
   ++busy_slots_;
   PacedAnswer& answer = *peer.answer;
+  counts_.prompt_tokens += static_cast<std::uint64_t>(std::max<std::int64_t>(0, answer.request().prompt_tokens));
   answer.begin(when, peer.arrived, *origin_);
   if (!answer.request().stream) answer.skip_to_end();
   if (answer.due() <= now()) return emit(peer);
@@ -252,6 +263,7 @@ void NullServer::Core::emit(Peer& peer) {
       peer.closing = true;
       return;
     }
+    counts_.generated_tokens += static_cast<std::uint64_t>(answer.tokens());
     send(peer, answer.whole_answer());
     note_sent(peer, due);
     return finish(peer, due);
@@ -261,7 +273,10 @@ void NullServer::Core::emit(Peer& peer) {
     if (due > now()) return loop_->at(due, peer.tag);
     std::string bytes = peer.head_sent ? std::string() : PacedAnswer::stream_head();
     peer.head_sent = true;
-    send(peer, bytes += answer.take_event());
+    const std::int64_t before = answer.sent();
+    bytes += answer.take_event();
+    counts_.generated_tokens += static_cast<std::uint64_t>(answer.sent() - before);
+    send(peer, bytes);
     note_sent(peer, due);
     if (peer.cut && answer.sent() * 2 >= answer.tokens()) {
       peer.closing = true;
@@ -278,6 +293,7 @@ void NullServer::Core::emit(Peer& peer) {
 void NullServer::Core::finish(Peer& peer, TimePoint when) {
   peer.serving = false;
   peer.answer.reset();
+  ++counts_.ok;
   --busy_slots_;
   if (!peer.keep) peer.closing = true;
   parse(peer);
@@ -318,6 +334,7 @@ void NullServer::Core::flush(Peer& peer) {
 void NullServer::Core::close(Peer& peer) {
   const bool had_slot = peer.serving && std::find(waiting_.begin(), waiting_.end(), peer.tag) == waiting_.end();
   if (!had_slot && peer.serving) std::erase(waiting_, peer.tag);
+  if (peer.serving) ++(peer.cut ? counts_.failed : counts_.cancelled);
   loop_->remove(peer.fd);
   ::close(peer.fd);
   peers_.erase(peer.tag);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "loadgen/report.h"
+#include "loadgen/report_gpus.h"
 
 namespace weir::loadgen {
 namespace {
@@ -14,6 +14,26 @@ std::string cell(std::string text) {
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + '"';
+}
+
+struct GpuColumn {
+  std::string_view meaning;  // as observed_names.cc tells it
+  const char* key;           // the figure over the run
+  std::string GpuColumns::* text;
+};
+constexpr GpuColumn kGpuColumns[] = {{"gpu_use", "mean", &GpuColumns::mean_use},
+                                     {"gpu_power", "mean", &GpuColumns::mean_watts},
+                                     {"gpu_memory_used", "max", &GpuColumns::most_memory},
+                                     {"gpu_memory_total", "max", &GpuColumns::total_memory}};
+
+std::string gpu_entry(const json::Object& series, const char* key) {
+  const json::Value* value = json::find(series, key);
+  const json::Value* labels = json::find(series, "labels");
+  if (!value || !value->is_number()) return {};
+  std::string gpu;
+  for (const char* label : {"gpu_uuid", "UUID", "gpu"})
+    if (gpu.empty() && labels && labels->is_object()) gpu = json::get_string_or(labels->get_object(), label, "").value_or("");
+  return fmt::format("{}:{:g};", gpu, value->to_number<double>());
 }
 
 long microseconds(double seconds) { return std::lround(seconds * 1e6); }
@@ -40,13 +60,31 @@ std::string to_csv(std::span<const std::pair<RunLabel, Summary>> runs) {
   return out;
 }
 
-std::string perf_analyzer_csv(std::span<const std::pair<RunLabel, Summary>> runs, bool verbose) {
+GpuColumns gpu_columns(const json::Object& seen) {
+  GpuColumns server, machine;
+  const json::Value* observations = json::find(seen, "observations");
+  const json::Value* series = observations && observations->is_object() ? json::find(observations->get_object(), "series") : nullptr;
+  if (!series || !series->is_array()) return server;
+  for (const json::Value& item : series->get_array()) {
+    if (!item.is_object()) continue;
+    const json::Object& object = item.get_object();
+    GpuColumns& columns = json::get_string_or(object, "source", "").value_or("") == "machine" ? machine : server;
+    const std::string meaning = json::get_string_or(object, "meaning", "").value_or("");
+    for (const GpuColumn& column : kGpuColumns)
+      if (meaning == column.meaning) columns.*column.text += gpu_entry(object, column.key);
+  }
+  return server.any() ? server : machine;
+}
+
+std::string perf_analyzer_csv(std::span<const std::pair<RunLabel, Summary>> runs, bool verbose, std::span<const GpuColumns> gpus) {
   const bool rates = !runs.empty() && runs.front().first.rate > 0;
   std::string out = rates ? "Request Rate" : "Concurrency";
   out +=
       ",Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input,Server Compute Infer,Server Compute "
       "Output,Client Recv,p50 latency,p90 latency,p95 latency,p99 latency";
-  out += verbose ? ",Avg latency,request/response,response wait\n" : "\n";
+  const bool with_gpus = verbose && gpus.size() == runs.size() && !gpus.empty();
+  if (verbose) out += ",Avg latency,request/response,response wait";
+  out += with_gpus ? ",Avg GPU Utilization,Avg GPU Power Usage,Max GPU Memory Usage,Total GPU Memory\n" : "\n";
   std::vector<const std::pair<RunLabel, Summary>*> sorted;
   for (const auto& run : runs) sorted.push_back(&run);
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -59,9 +97,18 @@ std::string perf_analyzer_csv(std::span<const std::pair<RunLabel, Summary>> runs
                        microseconds(std::max(0.0, s.e2e.mean - server)), microseconds(s.queue.mean), microseconds(s.prefill.mean),
                        microseconds(s.decode.mean), microseconds(s.e2e.at(50)), microseconds(s.e2e.at(90)), microseconds(s.e2e.at(95)),
                        microseconds(s.e2e.at(99)));
-    out += verbose ? fmt::format(",{},{},{}\n", microseconds(s.e2e.mean), microseconds(s.late.mean), microseconds(s.e2e.mean)) : "\n";
+    if (verbose) out += fmt::format(",{},{},{}", microseconds(s.e2e.mean), microseconds(s.late.mean), microseconds(s.e2e.mean));
+    if (with_gpus) {
+      const GpuColumns& g = gpus[static_cast<std::size_t>(run - runs.data())];
+      out += fmt::format(",{},{},{},{}", cell(g.mean_use), cell(g.mean_watts), cell(g.most_memory), cell(g.total_memory));
+    }
+    out += '\n';
   }
   return out;
+}
+
+std::string perf_analyzer_csv(std::span<const std::pair<RunLabel, Summary>> runs, bool verbose) {
+  return perf_analyzer_csv(runs, verbose, {});
 }
 
 std::string records_csv(const RunResult& result) {

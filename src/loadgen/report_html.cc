@@ -79,7 +79,7 @@ std::string body_of(const Results& results) {
     out += html::section("Load and latency", html::levels_of(results.runs, held));
     out += html::section("Distribution of latencies", html::curves_of(results.runs));
     out += html::section("Latencies", html::latencies_of(results.runs));
-    out += html::section("Over time" + which, html::timeline_of(run));
+    out += html::section("Over time" + which, html::timeline_of(run) + html::observed_timeline_of(run));
     out += html::section("Where the time went", html::breakdown_of(results.runs));
     out += html::section("Limits of the machine", html::limits_of(results.runs));
     out += html::section("Energy and cost", html::energy_of(results.runs));

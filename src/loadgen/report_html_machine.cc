@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report's sections on where time went and what of the machine was used: breakdown, limits, observed series.
+// The report's sections on where time went and what of the machine was used: breakdown, limits.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,8 +9,6 @@
 
 namespace weir::loadgen::html {
 namespace {
-
-constexpr std::size_t kMostSeries = 24, kMostPoints = 2000;
 
 double mean_of(const Run& run, const char* latency) {
   const double count = number_at(*run.json, {"latency", latency, "count"});
@@ -83,18 +81,6 @@ std::string roofline(const Run& run) {
   return figure(plot, table);
 }
 
-std::string labels_text(const json::Object& series) {
-  const json::Value* labels = value_at(series, {"labels"});
-  if (!labels) return {};
-  if (labels->is_string()) return cut(labels->get_string(), 80);
-  std::string out;
-  if (const json::Object* object = labels->if_object())
-    for (const auto& [key, value] : *object)
-      if (value.is_string() && out.size() < 80)
-        out += fmt::format("{}{}={}", out.empty() ? "" : ", ", cut(key, 30), cut(value.get_string(), 30));
-  return out;
-}
-
 }  // namespace
 
 std::string breakdown_of(const std::vector<Run>& runs) {
@@ -131,42 +117,6 @@ std::string limits_of(const std::vector<Run>& runs) {
   }
   if (table.rows.empty()) return {};
   return "<div class=\"plots\">" + out + "</div>" + to_html(table);
-}
-
-std::string observations_of(const Run& run) {
-  std::string out;
-  std::size_t shown = 0, left_out = 0;
-  for (const json::Value& item : array_at(*run.json, {"observations", "series"})) {
-    const json::Object* series = item.if_object();
-    if (!series) continue;
-    std::vector<double> t = numbers_at(*series, {"t"}), v = numbers_at(*series, {"v"});
-    if (t.empty() || t.size() != v.size()) continue;
-    if (shown == kMostSeries) {
-      ++left_out;
-      continue;
-    }
-    ++shown;
-    t.resize(std::min(t.size(), kMostPoints));
-    v.resize(t.size());
-    const std::string name = text_at(*series, {"name"}), labels = labels_text(*series), unit = text_at(*series, {"unit"});
-    Plot plot{.title = labels.empty() ? name : name + " (" + labels + ")",
-              .x_title = "s from the start",
-              .y_title = cut(unit, 30),
-              .log_x = false,
-              .log_y = false,
-              .series = {{.name = name, .x = t, .y = v, .colour = static_cast<int>(shown - 1)}},
-              .bands = {},
-              .across = {},
-              .down = {},
-              .width = 540,
-              .height = 190};
-    Table table{.header = {"s", unit.empty() ? "value" : unit}, .rows = {}};
-    for (std::size_t i = 0; i < t.size(); ++i) table.rows.push_back({number_text(t[i]), number_text(v[i])});
-    out += figure(plot, table);
-  }
-  if (out.empty()) return {};
-  out = "<div class=\"plots\">" + out + "</div>";
-  return left_out > 0 ? out + paragraph(fmt::format("{} series more are in the JSON.", left_out)) : out;
 }
 
 }  // namespace weir::loadgen::html

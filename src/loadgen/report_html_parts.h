@@ -62,6 +62,9 @@ std::string timeline_of(const Run& run);
 // report_html_machine.cc
 std::string breakdown_of(const std::vector<Run>& runs);
 std::string limits_of(const std::vector<Run>& runs);
+
+// report_html_observed.cc
+std::string observed_timeline_of(const Run& run);
 std::string observations_of(const Run& run);
 
 extern const char* const kStyle;

@@ -103,6 +103,41 @@ TEST(HtmlReport, ASingleRunShowsItsSectionsAndLoadsNothing) {
   EXPECT_FALSE(has(*page, "nan"));
 }
 
+TEST(HtmlReport, WhatIsKnownByMeaningStandsBelowTheTimeline) {
+  Measured run = measured(20);
+  const auto series = [](const char* name, const char* kind, const char* meaning, const char* unit, json::Array v) {
+    return json::Object{{"name", name},
+                        {"kind", kind},
+                        {"meaning", meaning},
+                        {"unit", unit},
+                        {"labels", json::Object{{"model", "m"}}},
+                        {"t", {-0.5, 1, 2, 3, 9}},
+                        {"v", std::move(v)}};
+  };
+  run.seen["observations"] = json::Object{
+      {"to_s", 4.0},
+      {"notes", json::Array{"one <b>note</b>"}},
+      {"series", json::Array{series("vllm:num_requests_running", "gauge", "running", "", {7777, 1, 2, 3, 7777}),
+                             series("vllm:num_requests_waiting", "gauge", "waiting", "", {0, 4, 5, 6, 0}),
+                             series("vllm:kv_cache_usage_perc", "gauge", "kv_use", "ratio", {0, 0.25, 0.5, 0.75, 0}),
+                             series("vllm:generation_tokens_total", "counter", "output_tokens", "tokens", {0, 15, 115, 115, 115})}}};
+  const auto page = html_report(std::vector<ReportFile>{{"r", run_json(run, {})}});
+  ASSERT_TRUE(page);
+  const std::size_t over = page->find("<h2>Over time</h2>"), next = page->find("<h2>", over + 1);
+  const std::string timeline = page->substr(over, next - over);
+  EXPECT_TRUE(has(timeline, "At the server: requests"));
+  EXPECT_TRUE(has(timeline, "vllm:num_requests_waiting (model=m)"));
+  EXPECT_TRUE(has(timeline, "At the server: KV cache in use"));
+  EXPECT_TRUE(has(timeline, "<td>75</td>"));  // per cent
+  EXPECT_FALSE(has(timeline, "7.777k"));      // readings beside the run
+  EXPECT_FALSE(has(timeline, "generation_tokens"));
+  const std::string rest = page->substr(page->find("<h2>Observed meanwhile</h2>"));
+  EXPECT_TRUE(has(rest, "generation_tokens_total"));
+  EXPECT_TRUE(has(rest, "<td>100</td>"));  // a counter is shown as how fast it rose
+  EXPECT_TRUE(has(rest, "tokens/s"));
+  EXPECT_TRUE(has(rest, "one &lt;b&gt;note"));
+}
+
 TEST(HtmlReport, LevelsMarkTheHighestThatHolds) {
   const auto page = html_report(std::vector<ReportFile>{{"sweep", levels({10, 20, 40})}});
   ASSERT_TRUE(page);

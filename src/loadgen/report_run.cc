@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/report_run.h"
 
+#include "loadgen/observer.h"
 #include "loadgen/report_curves.h"
 
 namespace weir::loadgen {
@@ -21,8 +22,8 @@ Verdict verdict_of(const Measured& run, const Judging& judging) {
 }
 
 std::string run_text(const Measured& run, const Judging& judging) {
-  return to_text(run.summary, run.label, judging.slo) + to_text(find_bottleneck(run.summary, bottleneck_input(run.seen))) +
-         to_text(verdict_of(run, judging));
+  return to_text(run.summary, run.label, judging.slo) + observations_text(run.seen) +
+         to_text(find_bottleneck(run.summary, bottleneck_input(run.seen))) + to_text(verdict_of(run, judging));
 }
 
 json::Object run_json(const Measured& run, const Judging& judging) {

@@ -43,10 +43,13 @@ Result<RunResult> run(const LoadPlan& plan, const Target& target, const RunOptio
     WEIR_TRY(worker->warm_up());
     workers.push_back(std::move(worker));
   }
+  if (options.watcher) options.watcher->before_start();
   const TimePoint start = steady_clock().now() + std::chrono::milliseconds(2);
+  if (options.watcher) options.watcher->started(start);
   std::vector<std::thread> threads;
   for (auto& worker : workers) threads.emplace_back([&worker, start] { worker->run(start); });
   for (std::thread& thread : threads) thread.join();
+  if (options.watcher) options.watcher->ended();
 
   RunResult result;
   result.open_loop = !plan.arrivals.empty();

@@ -11,6 +11,7 @@
 #include "loadgen/plan.h"
 #include "loadgen/progress_sketch.h"
 #include "loadgen/records.h"
+#include "loadgen/run_watcher.h"
 #include "loadgen/target.h"
 
 namespace weir::loadgen {
@@ -22,6 +23,7 @@ struct RunOptions {
   Duration timeout = std::chrono::minutes(10);  // of a request, from sending
   Duration drain = std::chrono::minutes(10);    // after the last arrival; what is not answered then is unfinished
   Duration spin = std::chrono::microseconds(60);
+  RunWatcher* watcher = nullptr;  // null: nobody
 };
 
 // Read by others while a run goes on.
