@@ -98,7 +98,7 @@ std::string breakdown_of(const std::vector<Run>& runs) {
 }
 
 std::string limits_of(const std::vector<Run>& runs) {
-  std::string out;
+  std::string shares, roofs;
   Table table{.header = {"Run", "operations per request", "bytes per request", "MFU", "memory bandwidth used"}, .rows = {}};
   for (const Run& run : runs) {
     if (!value_at(*run.json, {"work"})) continue;
@@ -108,15 +108,15 @@ std::string limits_of(const std::vector<Run>& runs) {
       if (share > 0) bars += bar_svg(limit.title, {{limit.title, share_text(share), share, limit.colour}}, 1);
     }
     if (!bars.empty())
-      out += fmt::format("<figure><figcaption>{}: share of the machine's limits</figcaption>{}</figure>", escaped(run.name), bars);
-    out += roofline(run);
+      shares += fmt::format("<figure><figcaption>{}: share of the machine's limits</figcaption>{}</figure>", escaped(run.name), bars);
+    roofs += roofline(run);
     table.rows.push_back({run.name, number_text(number_at(*run.json, {"work", "flops_per_request"})),
                           number_text(number_at(*run.json, {"work", "bytes_per_request"})),
                           share_text(number_at(*run.json, {"work", "mfu"})),
                           share_text(number_at(*run.json, {"work", "bandwidth_utilisation"}))});
   }
   if (table.rows.empty()) return {};
-  return "<div class=\"plots\">" + out + "</div>" + to_html(table);
+  return "<div class=\"plots wide\">" + shares + "</div><div class=\"plots\">" + roofs + "</div>" + to_html(table);
 }
 
 }  // namespace weir::loadgen::html
