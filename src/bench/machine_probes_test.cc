@@ -31,8 +31,6 @@ std::function<bool()> go_on_for(int times) {
   return [left = std::make_shared<int>(times)] { return (*left)-- > 0; };
 }
 
-bool is_empty(const std::filesystem::path& folder) { return std::filesystem::is_empty(folder); }
-
 TEST(Latency, FiguresAreSomeThatOccurred) {
   std::vector<double> seconds;
   for (int i = 200; i >= 1; --i) seconds.push_back(i);
@@ -124,7 +122,7 @@ TEST(DiskSpeed, MeasuresPastTheCacheAndWithoutThatAndLeavesNothing) {
   const testing::TemporaryFolder folder;
   for (const bool direct : {true, false}) {
     bool seen_empty = true;
-    const auto watch = [&] { return seen_empty = seen_empty && is_empty(folder.path()), true; };
+    const auto watch = [&] { return seen_empty = seen_empty && std::filesystem::is_empty(folder.path()), true; };
     const auto disk =
         measure_disk({.folder = folder.path(), .bytes = 8 * kMiB, .direct = direct, .random_reads = 20, .seconds = 600}, watch);
     ASSERT_TRUE(disk) << disk.error().message;
@@ -137,7 +135,7 @@ TEST(DiskSpeed, MeasuresPastTheCacheAndWithoutThatAndLeavesNothing) {
     EXPECT_EQ(disk->random_read.count, 20);
     EXPECT_EQ(to_json(*disk).at("direct").as_bool(), disk->direct);
   }
-  EXPECT_TRUE(is_empty(folder.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(DiskSpeed, EndsWhenItsTimeIsUpWithWhatItHas) {
@@ -156,7 +154,7 @@ TEST(DiskSpeed, CanBeCancelledAtEveryStage) {
     const auto disk = measure_disk({.folder = folder.path(), .bytes = 8 * kMiB, .random_reads = 20, .seconds = 600}, go_on_for(steps));
     ASSERT_FALSE(disk) << steps;
     EXPECT_EQ(disk.error().code, ErrorCode::kCancelled);
-    EXPECT_TRUE(is_empty(folder.path()));
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   }
 }
 
