@@ -128,9 +128,17 @@ class Bench(unittest.TestCase):
         self.assertEqual(weir("bench", "kernels", "--type", "q9").returncode, 2)
 
     def test_machine_has_limits(self):
-        done = weir("bench", "machine", "--quick", "--threads", 1, "--json")
+        with tempfile.TemporaryDirectory() as folder:
+            done = weir("bench", "machine", "--quick", "--threads", 1, "--json", "--disk-folder", folder)
+            self.assertEqual(os.listdir(folder), [])
         self.assertEqual(done.returncode, 0, done.stderr)
         out = json.loads(done.stdout)
+        self.assertEqual(out["limits"]["threads"], 1)
+        self.assertTrue(out["limits"]["read_gb_per_s"] > 0 and out["limits"]["peaks"]["fp32"]["gop_per_s"] > 0, out["limits"])
+        self.assertEqual(len(out["numa"]["reads"]) > 0, len(out["numa"]["nodes"]) > 1)
+        self.assertTrue(out["disk"].get("problem") or 0 < out["disk"]["bytes"] <= 64 << 20, out["disk"])
+        self.assertGreater(out["loopback"]["round_trip_us"]["count"], 0)
+        self.assertEqual(weir("bench", "machine", "--disk-folder", "/no/such/folder").returncode, 2)
         self.assertTrue(out["reads"] and out["peaks"] and out["hand_over"])
         self.assertTrue(all(r["gb_per_s"]["min"] <= r["gb_per_s"]["median"] <= r["gb_per_s"]["max"] for r in out["reads"]))
 

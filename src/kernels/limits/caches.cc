@@ -9,6 +9,8 @@
 #include <iterator>
 #include <string>
 
+#include "base/numa.h"
+
 namespace weir::kernels {
 namespace {
 
@@ -37,7 +39,7 @@ void add_cache(const std::filesystem::path& entry, CacheSizes& sizes) {
   if (level == "2") sizes.l2 = *size;
   if (level == "3") {
     sizes.l3 = *size;
-    sizes.l3_processors = std::max(count_processors(first_line(entry / "shared_cpu_list")), 1);
+    sizes.l3_processors = std::max(static_cast<int>(parse_processor_list(first_line(entry / "shared_cpu_list")).size()), 1);
   }
 }
 
@@ -61,26 +63,6 @@ std::optional<std::uint64_t> parse_cache_size(std::string_view text) {
   const std::uint64_t unit = text.empty() ? 1 : text == "K" ? 1u << 10 : text == "M" ? 1u << 20 : text == "G" ? 1u << 30 : 0;
   if (unit == 0 || *value > (std::uint64_t{1} << 50) / unit) return std::nullopt;
   return *value * unit;
-}
-
-int count_processors(std::string_view list) {
-  int count = 0;
-  while (true) {
-    const auto first = take_number(list);
-    if (!first) return 0;
-    std::uint64_t last = *first;
-    if (list.starts_with('-')) {
-      list.remove_prefix(1);
-      const auto end = take_number(list);
-      if (!end || *end < *first) return 0;
-      last = *end;
-    }
-    if (last - *first > 1 << 16) return 0;
-    count += static_cast<int>(last - *first) + 1;
-    if (list.empty()) return count;
-    if (!list.starts_with(',') || count > 1 << 20) return 0;
-    list.remove_prefix(1);
-  }
 }
 
 CacheSizes read_cache_sizes(const std::filesystem::path& folder) {

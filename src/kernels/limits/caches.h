@@ -20,6 +20,5 @@ struct CacheSizes {
 CacheSizes read_cache_sizes(const std::filesystem::path& folder = "/sys/devices/system/cpu/cpu0/cache");
 
 std::optional<std::uint64_t> parse_cache_size(std::string_view text);  // "32768K", "1M", "512"
-int count_processors(std::string_view list);                           // "0-3,8" → 5; nonsense → 0
 
 }  // namespace weir::kernels

@@ -29,12 +29,6 @@ TEST(CacheSizes, AreReadWithTheirUnits) {
     EXPECT_EQ(parse_cache_size(bad), std::nullopt) << bad;
 }
 
-TEST(CacheSizes, ListsOfProcessorsAreCounted) {
-  EXPECT_EQ(count_processors("0"), 1);
-  EXPECT_EQ(count_processors("0-3,8,10-11"), 7);
-  for (const char* bad : {"", "a", "3-1", "0-", "0,,1", "0-99999999"}) EXPECT_EQ(count_processors(bad), 0) << bad;
-}
-
 TEST(CacheSizes, ComeFromTheSystemsFiles) {
   const testing::TemporaryFolder folder;
   const char* levels[] = {"1", "1", "2", "3"};
@@ -86,6 +80,20 @@ TEST(ReadSpeed, IsMeasuredForAnySize) {
   }
 }
 
+TEST(ReadSpeed, ThreadsArePinnedAndMemoryLiesWhereItWasAskedFor) {
+  const std::vector<int> processors(1, allowed_processors().front());
+  const ReadRequest pinned{.threads = 1, .bytes_per_thread = 1 << 20, .seconds = 0.002, .runs = 2, .processors = processors};
+  EXPECT_TRUE(measure_read(pinned));
+  ReadRequest placed = pinned, nowhere = pinned, too_many = pinned;
+  placed.memory_node = 0;
+  const auto speed = measure_read(placed);
+  EXPECT_TRUE(speed || speed.error().code == ErrorCode::kUnsupported) << speed.error().message;
+  nowhere.memory_node = 1000;
+  EXPECT_EQ(measure_read(nowhere).error().code, ErrorCode::kUnsupported);
+  too_many.threads = 2;
+  EXPECT_EQ(measure_read(too_many).error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST(ReadSpeed, RefusesNothingAndTooMuch) {
   EXPECT_EQ(measure_read({.threads = 1, .bytes_per_thread = 0}).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(measure_read({.threads = 4, .bytes_per_thread = UINT64_MAX}).error().code, ErrorCode::kInvalidArgument);
@@ -128,6 +136,36 @@ TEST(Machine, CanBeCancelled) {
   const auto limits = measure_machine(1, Effort::kQuick, [] { return false; });
   ASSERT_FALSE(limits);
   EXPECT_EQ(limits.error().code, ErrorCode::kCancelled);
+}
+
+TEST(Machine, LimitsAreTheBestOfMemoryAndOfEachArithmeticWithAllThreads) {
+  MachineLimits machine;
+  machine.threads = 2;
+  const auto read = [&](const char* where, int threads, Pages pages, double best) {
+    machine.reads.push_back({where, 100, pages, threads, {.median = best / 2, .min = best / 3, .max = best, .count = 3}});
+  };
+  read("L2", 2, Pages::kHuge, 900e9);
+  read(kDram, 1, Pages::kHuge, 40e9);
+  read(kDram, 2, Pages::kOrdinary, 30e9);
+  read(kDram, 2, Pages::kHuge, 35e9);
+  const auto peak = [&](const char* name, Arithmetic arithmetic, int threads, double best) {
+    Peak p;
+    p.name = name, p.arithmetic = arithmetic, p.threads = threads, p.ops_per_s.max = best;
+    machine.peaks.push_back(p);
+  };
+  peak("narrow", Arithmetic::kF32, 2, 100e9);
+  peak("wide", Arithmetic::kF32, 2, 200e9);
+  peak("alone", Arithmetic::kF32, 1, 300e9);
+  peak("int8", Arithmetic::kInt8, 2, 800e9);
+  const Limits limits = limits_of(machine);
+  EXPECT_EQ(limits.threads, 2);
+  EXPECT_EQ(limits.working_set, 200u);
+  EXPECT_EQ(limits.read.per_s, 35e9);
+  EXPECT_EQ(limits.read.by, "2 MiB pages");
+  ASSERT_THAT(limits.arithmetic, SizeIs(2));
+  EXPECT_EQ(limits.arithmetic.at(Arithmetic::kF32).per_s, 200e9);
+  EXPECT_EQ(limits.arithmetic.at(Arithmetic::kF32).by, "wide");
+  EXPECT_EQ(limits_of({}).read.per_s, 0);
 }
 
 Limits example_limits() {

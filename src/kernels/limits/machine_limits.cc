@@ -43,11 +43,11 @@ Status measure_peaks(MachineLimits& limits, Effort effort, const std::function<b
   return {};
 }
 
+}  // namespace
+
 json::Object spread_json(const Spread& spread, double unit) {
   return {{"median", spread.median * unit}, {"min", spread.min * unit}, {"max", spread.max * unit}};
 }
-
-}  // namespace
 
 std::vector<ReadPoint> read_points(const CacheSizes& caches, int threads, std::uint64_t free_memory, Effort effort) {
   const auto count = static_cast<std::uint64_t>(std::max(threads, 1));
@@ -64,7 +64,7 @@ std::vector<ReadPoint> read_points(const CacheSizes& caches, int threads, std::u
   add("90 MiB", 90 * kMiB);
   // Four times the last level's size, so that hits in it do not count, and no more than is needed to see that.
   const std::uint64_t large = std::max(4 * caches.l3, (effort == Effort::kQuick ? 192 : 512) * kMiB);
-  add("DRAM", std::min(large, most));
+  add(kDram, std::min(large, most));
   return points;
 }
 
@@ -77,6 +77,19 @@ Result<MachineLimits> measure_machine(int threads, Effort effort, const std::fun
   for (const int count : thread_counts(limits.threads)) limits.hand_overs.push_back(measure_hand_over(count));
   if (!keep_going()) return std::unexpected(cancelled().error());
   limits.pairs = measure_core_sharing(effort == Effort::kQuick ? 4 : 32);
+  return limits;
+}
+
+Limits limits_of(const MachineLimits& machine) {
+  Limits limits;
+  limits.threads = machine.threads;
+  for (const ReadPoint& r : machine.reads) {
+    if (r.where != kDram || r.threads != machine.threads) continue;
+    limits.working_set = std::max(limits.working_set, r.bytes_per_thread * static_cast<std::uint64_t>(r.threads));
+    merge_limits(limits, {.read = {r.bytes_per_s.max, pages_name(r.pages)}, .arithmetic = {}});
+  }
+  for (const Peak& p : machine.peaks)
+    if (p.threads == machine.threads) merge_limits(limits, {.read = {}, .arithmetic = {{p.arithmetic, {p.ops_per_s.max, p.name}}}});
   return limits;
 }
 

@@ -14,13 +14,16 @@
 #include "kernels/limits/hand_over.h"
 #include "kernels/limits/multiply_add.h"
 #include "kernels/limits/read_speed.h"
+#include "kernels/limits/roofline.h"
 
 namespace weir::kernels {
 
 enum class Effort { kQuick, kFull };  // about 3 seconds, about 15
 
+inline constexpr const char* kDram = "DRAM";
+
 struct ReadPoint {
-  std::string where;  // "L2", "L3", "90 MiB", "DRAM"
+  std::string where;  // "L2", "L3", "90 MiB", kDram
   std::uint64_t bytes_per_thread = 0;
   Pages pages = Pages::kOrdinary;
   int threads = 1;
@@ -43,6 +46,10 @@ std::vector<ReadPoint> read_points(const CacheSizes& caches, int threads, std::u
 // With one thread and with `threads`. `keep_going` is asked between probes; false cancels.
 Result<MachineLimits> measure_machine(int threads, Effort effort, const std::function<bool()>& keep_going);
 
+// The roofs that pieces of work are judged by: the best read of memory and the best peak of each arithmetic, with all threads.
+Limits limits_of(const MachineLimits& machine);
+
 json::Object to_json(const MachineLimits& limits);
+json::Object spread_json(const Spread& spread, double unit);  // {"median", "min", "max"}, each times `unit`
 
 }  // namespace weir::kernels

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/numa.h"
 #include "base/units.h"
 #include "kernels/cpu_features.h"
 #include "kernels/limits/together.h"
@@ -79,15 +80,32 @@ Reader best_reader() { return cpu_features().avx2 ? read_avx2 : read_plain; }
 Reader best_reader() { return read_plain; }
 #endif
 
+Status check_placed(std::span<const std::byte> memory, int node) {
+  constexpr std::size_t kSamples = 16;  // a preferred node that ran out of memory gives way to others from some page on
+  for (std::size_t i = 0; i <= kSamples; ++i) {
+    const auto found = node_of(&memory[(memory.size() - 1) / kSamples * i]);
+    if (!found) return fail(ErrorCode::kUnsupported, "the system does not tell on which node memory lies");
+    if (*found != node) return fail(ErrorCode::kUnsupported, "memory that was to come from node {} came from node {}", node, *found);
+  }
+  return {};
+}
+
 }  // namespace
+
+const char* pages_name(Pages pages) { return pages == Pages::kHuge ? "2 MiB pages" : "ordinary pages"; }
 
 Result<Spread> measure_read(const ReadRequest& request) {
   const int threads = std::max(request.threads, 1), runs = std::max(request.runs, 1);
+  if (!request.processors.empty() && request.processors.size() < static_cast<std::size_t>(threads))
+    return fail(ErrorCode::kInvalidArgument, "{} threads cannot be pinned to {} processors", threads, request.processors.size());
   if (request.bytes_per_thread < kStep || request.bytes_per_thread > (std::uint64_t{1} << 44) / static_cast<std::uint64_t>(threads))
     return fail(ErrorCode::kInvalidArgument, "cannot measure reading of {} bytes per thread", request.bytes_per_thread);
   const std::uint64_t bytes = request.bytes_per_thread / kStep * kStep;
   const std::uint64_t stride = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   WEIR_ASSIGN(const Region region, Region::map(stride * static_cast<std::uint64_t>(threads), request.pages));
+  const std::uint64_t total = stride * static_cast<std::uint64_t>(threads);
+  if (request.memory_node && !prefer_node({region.data(), total}, *request.memory_node))
+    return fail(ErrorCode::kUnsupported, "the system refuses to place memory on node {}", *request.memory_node);
   const auto own = [&](int thread) { return region.data() + stride * static_cast<std::uint64_t>(thread); };
   const Reader read = best_reader();
   std::atomic<std::uint64_t> sink{0};
@@ -97,11 +115,13 @@ Result<Spread> measure_read(const ReadRequest& request) {
     for (std::int64_t pass = 0; pass < passes; ++pass) word ^= read(own(thread), bytes);
     sink.fetch_xor(word, std::memory_order_relaxed);
   };
-  run_together(threads, 1, [&](int thread) { std::memset(own(thread), thread + 1, bytes); });
-  const double once = std::max(run_together(threads, 2, body).back(), 1e-7);
+  run_together(threads, 1, [&](int thread) { std::memset(own(thread), thread + 1, bytes); }, request.processors);
+  if (request.memory_node)
+    for (int t = 0; t < threads; ++t) WEIR_TRY(check_placed({own(t), bytes}, *request.memory_node));
+  const double once = std::max(run_together(threads, 2, body, request.processors).back(), 1e-7);
   passes = std::clamp(static_cast<std::int64_t>(request.seconds / runs / once), std::int64_t{1}, std::int64_t{1} << 30);
   std::vector<double> speeds;
-  for (const double seconds : run_together(threads, runs, body))
+  for (const double seconds : run_together(threads, runs, body, request.processors))
     speeds.push_back(static_cast<double>(bytes) * static_cast<double>(passes) * threads / std::max(seconds, 1e-9));
   return spread_of(std::move(speeds));
 }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 
 #include "base/result.h"
 #include "base/spread.h"
@@ -11,6 +13,7 @@
 namespace weir::kernels {
 
 enum class Pages { kOrdinary, kHuge };  // kHuge is asked for; the system may not grant it
+const char* pages_name(Pages pages);    // "ordinary pages", "2 MiB pages"
 
 struct ReadRequest {
   int threads = 1;
@@ -18,9 +21,12 @@ struct ReadRequest {
   Pages pages = Pages::kOrdinary;
   double seconds = 0.3;  // spent about, in `runs` runs, after a first pass over the memory
   int runs = 5;
+  std::span<const int> processors{};  // when given, thread t is pinned to processors[t]
+  std::optional<int> memory_node{};   // when given, the memory is taken from this NUMA node
 };
 
-// Bytes per second of all threads together. kExhausted when the memory cannot be had.
+// Bytes per second of all threads together. kExhausted when the memory cannot be had; kUnsupported when the system does not place it on
+// the node that was asked for.
 Result<Spread> measure_read(const ReadRequest& request);
 
 }  // namespace weir::kernels

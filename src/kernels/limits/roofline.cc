@@ -39,7 +39,7 @@ Result<Limits> measure_limits(int threads, std::uint64_t working_set) {
   for (const auto pages : {Pages::kOrdinary, Pages::kHuge}) {
     WEIR_ASSIGN(const Spread read,
                 measure_read({.threads = threads, .bytes_per_thread = share, .pages = pages, .seconds = 0.15, .runs = 4}));
-    keep_better(limits.read, read.max, pages == Pages::kHuge ? "2 MiB pages" : "ordinary pages");
+    keep_better(limits.read, read.max, pages_name(pages));
   }
   for (const MultiplyAddLoop& loop : multiply_add_loops()) {
     if (!loop.usable) continue;
