@@ -22,7 +22,8 @@ struct Parts {
   double whole = 0;
   double cap = -1;  // waiting for a connection that the user's cap allows
   double queue = -1, prefill = -1, decode = -1, network = -1;
-  bool by_server = false;  // the server said so; otherwise queue is what TTFTs have above the least of them
+  bool by_server = false;        // the server told prefill and decode
+  bool queue_by_server = false;  // and its queue; otherwise that is what TTFTs have beyond the prefill, or above the least of them
 };
 
 Parts parts_of(const Summary& s) {
@@ -31,11 +32,14 @@ Parts parts_of(const Summary& s) {
   if (s.waited_share == 0) parts.cap = 0;
   if (s.prefill.count > 0 || s.decode.count > 0) {
     parts.by_server = true;
-    parts.queue = std::max(0.0, s.queue.mean);
     parts.prefill = s.prefill.mean;
     parts.decode = s.decode.mean;
-    // The rest of the way to the first token: connecting, sending, the server's front, and the way back.
-    if (s.ttft_sent.count > 0) parts.network = std::max(0.0, s.ttft_sent.mean - parts.queue - parts.prefill);
+    parts.queue_by_server = s.queue.count > 0;
+    if (parts.queue_by_server) parts.queue = std::max(0.0, s.queue.mean);
+    if (s.ttft_sent.count == 0) return parts;
+    // The rest of the way to the first token: connecting, sending, the server's front, and the way back; a queue that it does not tell.
+    const double rest = std::max(0.0, s.ttft_sent.mean - std::max(0.0, parts.queue) - parts.prefill);
+    (parts.queue_by_server ? parts.network : parts.queue) = rest;
     return parts;
   }
   if (s.ttft.count == 0) return parts;
@@ -91,13 +95,14 @@ void find_queue(const Summary& s, const Parts& parts, const BottleneckInput& inp
                Together::kSum);
   const std::string seen =
       waiting ? fmt::format("; {} was {:.1f} on average, {:.0f} at most", waiting->name, waiting->mean, waiting->max) : "";
-  const bool measured = parts.by_server || (waiting && waiting->mean >= 1);
+  const bool measured = parts.queue_by_server || (waiting && waiting->mean >= 1);
   if (parts.queue < 0) {
     if (waiting && waiting->mean >= 1) out.push_back({Bound::kQueue, 0, true, "requests waited at the server" + seen});
     return;
   }
-  const char* how = parts.by_server ? "by the server's own times, queueing took"
-                                    : "first tokens came later than the quickest of them, as behind a queue, by";
+  const char* how = parts.queue_by_server ? "by the server's own times, queueing took"
+                    : parts.by_server     ? "first tokens came later than its own prefill explains, as behind a queue, by"
+                                          : "first tokens came later than the quickest of them, as behind a queue, by";
   out.push_back(
       {Bound::kQueue, parts.queue / parts.whole, measured, fmt::format("{} {}{}", how, part_text(parts.queue, parts.whole), seen)});
 }

@@ -42,6 +42,18 @@ TEST(Bottleneck, TheLargestPartOfAnAnswerNamesIt) {
   EXPECT_NEAR(queue.findings[0].share, 0.8, 1e-9);
 }
 
+// llama.cpp's server tells prefill and decode, but not how long a request waited for a slot.
+TEST(Bottleneck, AQueueThatTheServerDoesNotTellIsNoNetwork) {
+  Summary s = server_says(0, 0.1, 0.2, 0.7);
+  s.queue = {};
+  const Bottleneck queue = find_bottleneck(s, {});
+  EXPECT_EQ(queue.bound, Bound::kQueue);
+  EXPECT_FALSE(queue.measured);
+  EXPECT_NE(queue.text.find("as behind a queue, by 700 ms"), std::string::npos) << queue.text;
+  const BottleneckInput waiting{.observed = {{"llamacpp:requests_deferred", 3, 10}}, .mfu = {}, .bandwidth_utilisation = {}};
+  EXPECT_TRUE(find_bottleneck(s, waiting).measured);
+}
+
 TEST(Bottleneck, SharesOfTheMachinesLimitsMakeItMeasured) {
   BottleneckInput input;
   EXPECT_FALSE(find_bottleneck(server_says(0, 0.1, 0.9), input).measured);
