@@ -2,7 +2,10 @@
 #include "bench/service_speed.h"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
+#include <semaphore>
+#include <thread>
 
 #include "bench/prompts.h"
 #include "engine/engine.h"
@@ -13,6 +16,7 @@ namespace {
 using engine::CompletionRequest;
 using engine::CompletionStream;
 
+constexpr Duration kHeldAtMost = std::chrono::seconds(30);
 constexpr Duration kPoll = std::chrono::milliseconds(200);
 constexpr std::int32_t kBlock = 32;
 
@@ -26,6 +30,38 @@ Result<engine::Finish> wait_for(CompletionStream& stream, const KeepGoing& keep_
   }
   return fail(ErrorCode::kCancelled, "interrupted");
 }
+
+// While it lives the engine takes no step: what is submitted meanwhile begins together, however small the model and however slow the
+// thread that submits. When the engine cannot be held, requests begin as they come.
+class Held {
+ public:
+  explicit Held(engine::Engine& engine) {
+    thread_ = std::thread([&engine, gate = gate_] {
+      const Status held = engine.run_between_steps(
+          [gate] {
+            gate->begun.release();
+            gate->open.acquire();
+          },
+          kHeldAtMost);
+      if (!held) gate->begun.release();
+    });
+    gate_->begun.acquire();
+  }
+  ~Held() {
+    gate_->open.release();
+    thread_.join();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  struct Gate {
+    std::counting_semaphore<2> begun{0};
+    std::binary_semaphore open{0};
+  };
+  std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  std::thread thread_;
+};
 
 class Service {
  public:
@@ -87,18 +123,24 @@ class Service {
     return to_seconds(clock_.now() - start);
   }
 
-  // Tokens per second over all sequences.
-  Result<double> decode(const std::vector<std::vector<TokenId>>& prompts) {
-    {
-      const std::lock_guard lock(mutex_);
-      slowest_ = {};
-    }
+  Result<std::vector<std::unique_ptr<CompletionStream>>> submit_together(const std::vector<std::vector<TokenId>>& prompts) {
+    const Held held(*engine_);
     std::vector<std::unique_ptr<CompletionStream>> streams;
     for (const auto& prompt : prompts) {
       CompletionRequest request{.prompt = prompt, .max_tokens = options_.generate + slack(), .ignore_end = true};
       WEIR_ASSIGN(auto stream, engine_->submit(std::move(request)));
       streams.push_back(std::move(stream));
     }
+    return streams;
+  }
+
+  // Tokens per second over all sequences.
+  Result<double> decode(const std::vector<std::vector<TokenId>>& prompts) {
+    {
+      const std::lock_guard lock(mutex_);
+      slowest_ = {};
+    }
+    WEIR_ASSIGN(const auto streams, submit_together(prompts));
     std::vector<engine::Finish> ends;
     for (auto& stream : streams) {
       WEIR_ASSIGN(engine::Finish end, wait_for(*stream, keep_going_));
