@@ -126,9 +126,9 @@ Status take_judging(LoadVerb& verb, const loadgen::Slo& slo) {
   if (!verb.require.empty()) {
     WEIR_ASSIGN(verb.judging.requirements, loadgen::parse_requirements(verb.require));
   }
+  WEIR_TRY(verb.outputs.check());
   WEIR_TRY(verb.energy.prepare());
-  WEIR_TRY(verb.work.prepare());
-  return verb.outputs.check();
+  return verb.work.prepare();
 }
 
 Result<bool> run(LoadVerb& verb) {

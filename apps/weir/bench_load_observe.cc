@@ -13,10 +13,6 @@ namespace {
 constexpr char kGroup[] = "Server";
 constexpr std::size_t kMostUrls = 64;
 
-Result<http::Url> target_url(const std::string& text) {
-  return http::parse_url(text.find("://") == std::string::npos ? "http://" + text : text);
-}
-
 // Credentials go to the server that the load goes to, and to nobody else.
 loadgen::MetricsSource source_of(const std::string& url, const loadgen::TargetOptions& target, const http::Url& load) {
   loadgen::MetricsSource source{.url = url, .headers = {}};
@@ -54,9 +50,9 @@ void ObserveOptions::add_to(CLI::App& app) {
 
 Status ObserveOptions::attach(loadgen::LoadSpec& spec) {
   if (!wanted()) return {};
-  WEIR_ASSIGN(const http::Url load, target_url(spec.target.url));
+  WEIR_ASSIGN(const http::Url load, http::parse_typed_url(spec.target.url));
   if (urls_.size() > kMostUrls) return fail(ErrorCode::kInvalidArgument, "--metrics-url: {} at most", kMostUrls);
-  const std::string base = fmt::format("{}://{}", load.tls ? "https" : "http", load.authority);
+  const std::string base = http::origin_of(load);
   loadgen::ObserverOptions options;
   options.interval = std::chrono::microseconds(std::llround(interval_ms_ * 1e3));
   options.filter = filter_;

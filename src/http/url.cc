@@ -42,4 +42,8 @@ Result<Url> parse_url(const std::string& text) {
   return url;
 }
 
+Result<Url> parse_typed_url(const std::string& text) { return parse_url(text.find("://") == std::string::npos ? "http://" + text : text); }
+
+std::string origin_of(const Url& url) { return (url.tls ? "https://" : "http://") + url.authority; }
+
 }  // namespace weir::http

@@ -17,5 +17,9 @@ struct Url {
 };
 
 Result<Url> parse_url(const std::string& text);
+// As people type addresses: without a scheme it is http.
+Result<Url> parse_typed_url(const std::string& text);
+// Scheme and authority, "https://host:port"; the target may follow.
+std::string origin_of(const Url& url);
 
 }  // namespace weir::http

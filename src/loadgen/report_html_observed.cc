@@ -97,29 +97,6 @@ bool shown_in_timeline(const Curve& curve) {
   });
 }
 
-Plot time_plot(std::string title, std::string y_title, double width, double height) {
-  return {.title = std::move(title),
-          .x_title = "s from the start",
-          .y_title = std::move(y_title),
-          .log_x = false,
-          .log_y = false,
-          .series = {},
-          .bands = {},
-          .across = {},
-          .down = {},
-          .width = width,
-          .height = height};
-}
-
-void add_bands(const Run& run, Plot& plot) {
-  const double from = number_at(*run.json, {"steady", "from_s"}), to = number_at(*run.json, {"steady", "to_s"});
-  double end = 0;
-  for (const PlotSeries& series : plot.series)
-    for (const double x : series.x) end = std::max(end, std::isfinite(x) ? x : 0);
-  if (from > 0 && from < end) plot.bands.push_back({0, from, "warm-up"});
-  if (to > 0 && to < end) plot.bands.push_back({to, end, "drain"});
-}
-
 std::string timeline_figure(const Run& run, const TimelineFigure& what, const std::vector<Curve>& curves) {
   Plot plot = time_plot(what.title, what.y_title, 1080, 200);
   Table table{.header = {"series", "s", what.y_title}, .rows = {}};

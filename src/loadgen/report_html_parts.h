@@ -57,6 +57,8 @@ std::string curves_of(const std::vector<Run>& runs);
 const Run* highest_that_holds(const std::vector<Run>& runs, double attainment,
                               double highest);  // highest: as a search found; NaN: none did
 std::string levels_of(const std::vector<Run>& runs, const Run* held);
+Plot time_plot(std::string title, std::string y_title, double width, double height);  // over seconds from a run's start
+void add_bands(const Run& run, Plot& plot);                                           // its warm-up and drain
 std::string timeline_of(const Run& run);
 
 // report_html_machine.cc

@@ -12,6 +12,33 @@ namespace {
 
 constexpr std::size_t kMostOverlaid = 8;
 
+}  // namespace
+
+Plot time_plot(std::string title, std::string y_title, double width, double height) {
+  return {.title = std::move(title),
+          .x_title = "s from the start",
+          .y_title = std::move(y_title),
+          .log_x = false,
+          .log_y = false,
+          .series = {},
+          .bands = {},
+          .across = {},
+          .down = {},
+          .width = width,
+          .height = height};
+}
+
+void add_bands(const Run& run, Plot& plot) {
+  const double from = number_at(*run.json, {"steady", "from_s"}), to = number_at(*run.json, {"steady", "to_s"});
+  double end = 0;
+  for (const PlotSeries& series : plot.series)
+    for (const double x : series.x) end = std::max(end, std::isfinite(x) ? x : 0);
+  if (from > 0 && from < end) plot.bands.push_back({0, from, "warm-up"});
+  if (to > 0 && to < end) plot.bands.push_back({to, end, "drain"});
+}
+
+namespace {
+
 struct CurveTitle {
   const char* key;
   const char* title;
@@ -149,17 +176,7 @@ struct LineTitle {
 std::string time_figure(const Run& run, const char* title, const char* y_title, std::initializer_list<LineTitle> lines, bool latency) {
   const double window = number_at(*run.json, {"timeline", "window_s"});
   if (!(window > 0)) return {};
-  Plot plot{.title = title,
-            .x_title = "s from the start",
-            .y_title = y_title,
-            .log_x = false,
-            .log_y = false,
-            .series = {},
-            .bands = {},
-            .across = {},
-            .down = {},
-            .width = 1080,
-            .height = 230};
+  Plot plot = time_plot(title, y_title, 1080, 230);
   Table table{.header = {"s"}, .rows = {}};
   double most = 0, least = 1e300;
   for (const LineTitle& line : lines) {
@@ -188,10 +205,7 @@ std::string time_figure(const Run& run, const char* title, const char* y_title, 
     table.rows.push_back({number_text(plot.series[0].x[i])});
     for (const PlotSeries& series : plot.series) table.rows.back().push_back(i < series.y.size() ? number_text(series.y[i]) : "–");
   }
-  const double from = number_at(*run.json, {"steady", "from_s"}), to = number_at(*run.json, {"steady", "to_s"}),
-               end = plot.series[0].x.back();
-  if (from > 0) plot.bands.push_back({0, from, "warm-up"});
-  if (to < end) plot.bands.push_back({to, end, "drain"});
+  add_bands(run, plot);
   return figure(plot, table);
 }
 

@@ -21,9 +21,8 @@ bool has_word(const http::ClientResponse& response, std::string_view word) {
 }  // namespace
 
 Result<std::string> metrics_url(const std::string& text) {
-  const std::string whole = text.find("://") == std::string::npos ? "http://" + text : text;
-  WEIR_ASSIGN(const http::Url url, http::parse_url(whole));
-  return fmt::format("{}://{}{}", url.tls ? "https" : "http", url.authority, url.target == "/" ? "/metrics" : url.target);
+  WEIR_ASSIGN(const http::Url url, http::parse_typed_url(text));
+  return http::origin_of(url) + (url.target == "/" ? "/metrics" : url.target);
 }
 
 // What a round waits for. Handlers keep it alive, should the round give up first.

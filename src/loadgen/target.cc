@@ -69,12 +69,11 @@ std::string endpoint_path(std::string path, bool chat) {
 }  // namespace
 
 Result<Target> Target::resolve(const TargetOptions& options) {
-  const bool has_scheme = options.url.find("://") != std::string::npos;
-  WEIR_ASSIGN(const http::Url url, http::parse_url(has_scheme ? options.url : "http://" + options.url));
+  WEIR_ASSIGN(const http::Url url, http::parse_typed_url(options.url));
   Target target;
   WEIR_ASSIGN(target.address, look_up(url.host, url.port));
   const std::string path = endpoint_path(url.target, options.chat);
-  target.url = fmt::format("{}://{}{}", url.tls ? "https" : "http", url.authority, path);
+  target.url = http::origin_of(url) + path;
   target.host = url.host;
   target.verify = options.tls.verify;
   if (url.tls) {
