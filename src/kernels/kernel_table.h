@@ -50,9 +50,11 @@ struct QuantizedRows {
 
 // A piece of kPanelOuts rows of a quantised weight, unpacked: outputs are lanes, four consecutive inputs of an output are
 // neighbours (what the int8 dot product instructions eat).
+inline constexpr int kMostPanelInputs = 640;
+
 struct Panel {
   QuantTraits traits;
-  int k = 0;                  // inputs held: a multiple of 32
+  int k = 0;                  // inputs held: a multiple of 32, up to kMostPanelInputs
   std::uint8_t* q = nullptr;  // [k/4][kPanelOuts][4]
   float* scale = nullptr;     // [k/group][kPanelOuts]
   float* offset = nullptr;    // the same, when the type has offsets

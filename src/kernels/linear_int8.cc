@@ -14,13 +14,12 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::int64_t kPanelInputs = 512;  // inputs of a panel held at once: 8 KiB of int8, in the first-level cache
-constexpr std::int64_t kMostInputs = 640;   // unless they are the last
+constexpr std::int64_t kPanelInputs = 512;  // inputs of a panel held at once: 8 KiB of int8, in the first-level cache; kMostPanelInputs if they are the last
 constexpr int kActivationBlock = 32;        // activations that share a scale
 constexpr double kOutlierFactor = 2;        // an outlier block's scale is above this times the root mean square of its row's scales
 
 // Chunks of kPanelInputs inputs; a short rest joins the last one (SmolLM2's 576 are one chunk).
-std::int64_t chunk_at(std::int64_t k, std::int64_t begin) { return k - begin <= kMostInputs ? k - begin : kPanelInputs; }
+std::int64_t chunk_at(std::int64_t k, std::int64_t begin) { return k - begin <= kMostPanelInputs ? k - begin : kPanelInputs; }
 
 QuantizedRows allocate_rows(std::int64_t rows, std::int64_t inputs, std::int64_t k, Scratch& scratch) {
   return {.inputs = inputs,
@@ -138,8 +137,8 @@ void prefetch_panel(const std::byte* w, std::int64_t stride, std::int64_t outs, 
 
 Panel take_panel(DType type, Scratch& scratch) {
   Panel panel{.traits = quant_traits(type)};
-  const std::int64_t groups = kMostInputs / panel.traits.group;
-  panel.q = scratch.take<std::uint8_t>(kMostInputs * kPanelOuts);
+  const std::int64_t groups = kMostPanelInputs / panel.traits.group;
+  panel.q = scratch.take<std::uint8_t>(kMostPanelInputs * kPanelOuts);
   panel.scale = scratch.take<float>(groups * kPanelOuts);
   panel.offset = scratch.take<float>(groups * kPanelOuts);
   return panel;
@@ -242,7 +241,7 @@ void run_wide(const KernelTable& table, const QuantizedTask& t, Scratch& scratch
   const std::int64_t rows = t.row_end - t.row_begin, size = rows * 4 * kPanelOuts;
   Panel panels[kPanelsTogether];
   for (Panel& panel : panels) panel = take_panel(w.type, scratch);
-  float* wide = scratch.take<float>(kMostInputs * kPanelOuts);
+  float* wide = scratch.take<float>(kMostPanelInputs * kPanelOuts);
   float* acc = scratch.take<float>(kPanelsTogether * size);
   float* dots = scratch.take<float>(rows * kPanelOuts);
   for (std::int64_t o = t.out_begin; o < t.out_end; o += kStripeOuts) {

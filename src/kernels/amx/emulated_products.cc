@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// amx/products.inl on tiles in memory.
+// amx/byte_products.inl and amx/bf16_products.inl on tiles in memory.
 #if defined(__x86_64__)
 #include "kernels/avx512/intrinsics.h"
 
 #include "kernels/amx/emulated_tiles.h"
 #include "kernels/amx/kernels.h"
+#include "kernels/unroll.h"
 
 #include "kernels/avx512/target_begin.h"
 
 namespace weir::kernels::amx {
 namespace {
 
+// clang-format off: each needs those before it
 #include "kernels/simd/ahead.inl"
-
-#include "kernels/amx/products.inl"
+#include "kernels/avx512/row_start.inl"
+#include "kernels/avx512/for_traits.inl"
+#include "kernels/amx/byte_products.inl"
+#include "kernels/amx/bf16_products.inl"
+// clang-format on
 
 }  // namespace
 

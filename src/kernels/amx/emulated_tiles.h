@@ -39,19 +39,11 @@ class EmulatedTiles {
 
   template <int c, int a, int b>
   static void add_bytes() {
-    check_product(c, a, b);
-    for (int m = 0; m < rows(c); ++m) {
-      std::int32_t sums[kTileBytes / 4];
-      std::int8_t x[kTileBytes];
-      std::memcpy(sums, data(c)[m], sizeof sums);
-      std::memcpy(x, data(a)[m], sizeof x);
-      for (int k = 0; k < rows(b); ++k) {
-        const std::uint8_t* w = data(b)[k];
-        for (int n = 0; n < kTileBytes / 4; ++n)
-          for (int i = 0; i < 4; ++i) sums[n] += x[k * 4 + i] * w[n * 4 + i];
-      }
-      std::memcpy(data(c)[m], sums, row_bytes(c));
-    }
+    add_bytes_of<std::uint8_t>(c, a, b);
+  }
+  template <int c, int a, int b>
+  static void add_signed_bytes() {
+    add_bytes_of<std::int8_t>(c, a, b);
   }
 
   // Products of bf16 are exact in float, so that multiplying and adding rounds as the fused instruction does.
@@ -95,6 +87,24 @@ class EmulatedTiles {
     WEIR_CHECK(c != a && c != b && a != b);
     WEIR_CHECK(rows(c) == rows(a) && row_bytes(c) == row_bytes(b) && row_bytes(a) == static_cast<std::size_t>(rows(b)) * 4,
                "tiles of {}x{}, {}x{}, {}x{}", rows(c), row_bytes(c), rows(a), row_bytes(a), rows(b), row_bytes(b));
+  }
+
+  template <class Byte>
+  static void add_bytes_of(int c, int a, int b) {
+    check_product(c, a, b);
+    for (int m = 0; m < rows(c); ++m) {
+      std::int32_t sums[kTileBytes / 4];
+      std::int8_t x[kTileBytes];
+      std::memcpy(sums, data(c)[m], sizeof sums);
+      std::memcpy(x, data(a)[m], sizeof x);
+      for (int k = 0; k < rows(b); ++k) {
+        Byte w[kTileBytes];
+        std::memcpy(w, data(b)[k], sizeof w);
+        for (int n = 0; n < kTileBytes / 4; ++n)
+          for (int i = 0; i < 4; ++i) sums[n] += x[k * 4 + i] * w[n * 4 + i];
+      }
+      std::memcpy(data(c)[m], sums, row_bytes(c));
+    }
   }
 
   static float value(std::uint16_t bits) { return flushed(bf16_to_float(bits)); }

@@ -35,6 +35,21 @@ TEST(Tiles, AddSignedTimesUnsignedBytes) {
   });
 }
 
+TEST(Tiles, AddSignedTimesSignedBytes) {
+  on_tiles([]<class Tiles>() {
+    TileConfig config;
+    config.set(0, 1, 8), config.set(1, 1, 4), config.set(2, 1, 8);  // c: 1 x 2, a: 1 x 4 bytes, b: 4 x 2 bytes
+    const TileScope<Tiles> scope(config);
+    const std::int8_t a[4] = {-128, 127, 1, 0}, b[8] = {-128, -128, 7, 9, 127, -2, 3, 4};
+    std::int32_t c[2] = {10, 20};
+    Tiles::template load<0>(c, 8), Tiles::template load<1>(a, 4), Tiles::template load<2>(b, 8);
+    Tiles::template add_signed_bytes<0, 1, 2>();
+    Tiles::template store<0>(c, 8);
+    EXPECT_EQ(c[0], 10 + 128 * 128 - 127 * 128 + 7);
+    EXPECT_EQ(c[1], 20 - 128 * 127 - 127 * 2 + 3);
+  });
+}
+
 template <class Tiles>
 float add_two_pairs(const std::uint16_t (&a)[4], const std::uint16_t (&b)[4], float c) {
   TileConfig config;
@@ -94,7 +109,7 @@ TEST(AmxProducts, OfBytesHaveTheBitsOfAvx512) {
     }
     const Rows x(kRows + kFirst, k + begin);
     for (const int count : {1, 2}) {
-      for (const int rows : {16, 31, 32, 48, kRows}) {
+      for (const int rows : {7, 8, 15, 16, 17, 31, 32, 48, kRows}) {
         Floats expected(2 * kRows * kPanelOuts, 0.25f);
         PanelTile tile{panels, count, &x.view, kFirst, rows, begin, expected.data(), kRows * kPanelOuts};
         avx512_table()->panel_tile(tile);

@@ -55,6 +55,10 @@ struct HardwareTiles {
   static void add_bytes() {
     __asm__ volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
   }
+  template <int c, int a, int b>
+  static void add_signed_bytes() {  // b signed as well
+    __asm__ volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
+  }
   // The same with pairs of bf16, in float: first and second of the pairs are summed apart, then added, then added to c.
   template <int c, int a, int b>
   static void add_bf16() {
