@@ -15,6 +15,7 @@
 namespace weir::kernels {
 
 struct LinearSource;
+struct RoundedRows;
 
 void check_norm(const NormParams& params, std::int64_t cols);
 void norm_row(const KernelTable& table, const NormParams& params, const float* x, std::int64_t cols, float* out);
@@ -59,6 +60,7 @@ class CpuBackend final : public Backend {
   std::span<const LinearJob> prepare_float_inputs(std::span<const LinearJob> jobs);
   LinearSource source_of(const LinearJob& job);
   const LinearSource** quantized_inputs(std::span<const LinearJob> jobs);
+  const RoundedRows** rounded_inputs(std::span<const LinearJob> jobs);
   bool quantizes(const LinearJob& job) const;
   std::int64_t pack_outs(const Weight& weight) const;
   template <class ForEach>

@@ -53,9 +53,10 @@ struct LinearSource {
 
 namespace {
 
-constexpr std::int64_t kTaskWork = 48 << 10;  // multiply-adds that make a task worth its hand-over
-constexpr int kLooks = 1000;                  // at what another thread does before the processor is offered to it
-constexpr std::int64_t kQuantizeRows = 8;     // rows that a thread quantises before it asks for more, at most
+constexpr std::int64_t kTaskWork = 48 << 10;    // multiply-adds that make a task worth its hand-over
+constexpr int kLooks = 1000;                    // at what another thread does before the processor is offered to it
+constexpr std::int64_t kFewestRoundedRows = 8;  // that are rounded to bf16 before the tasks, not by each of them
+constexpr std::int64_t kQuantizeRows = 8;       // rows that a thread quantises before it asks for more, at most
 
 // Row `row` of x after its step, written to `out` (which may be x's own row for a norm).
 void apply_step(const KernelTable& table, const InputStep& step, ConstMatrix x, std::int64_t row, float* out) {
@@ -201,6 +202,26 @@ const LinearSource** CpuBackend::quantized_inputs(std::span<const LinearJob> job
   return of_job;
 }
 
+// For each job its input rounded to bf16, all rows once for all tasks, or null where that is not wanted or the rows are few: tasks
+// then round theirs, which costs less than another round of all threads.
+const RoundedRows** CpuBackend::rounded_inputs(std::span<const LinearJob> jobs) {
+  const auto count = static_cast<std::int64_t>(jobs.size());
+  const auto** of_job = shared_.take<const RoundedRows*>(count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const LinearJob& job = jobs[static_cast<std::size_t>(i)];
+    of_job[i] = nullptr;
+    if (job.x.rows < kFewestRoundedRows || !rounds_inputs(table_, activations_, job.weight->view.type)) continue;
+    for (std::int64_t other = 0; other < i && !of_job[i]; ++other)
+      if (of_job[other] && same_input(jobs[static_cast<std::size_t>(other)].x, nullptr, job)) of_job[i] = of_job[other];
+    if (of_job[i]) continue;
+    const std::int64_t stride = rounded_stride(job.x.cols);
+    auto* data = shared_.take<std::uint16_t>(job.x.rows * stride);
+    for_rows(job.x.rows, job.x.cols, [&](std::int64_t row) { table_.plain.round(job.x.row(row), job.x.cols, data + row * stride); });
+    of_job[i] = new (shared_.take<RoundedRows>(1)) RoundedRows{data, stride};
+  }
+  return of_job;
+}
+
 void CpuBackend::linear(std::span<const LinearJob> jobs) {
   shared_.reset();
   std::int64_t work = 0, tasks = 0;
@@ -210,6 +231,7 @@ void CpuBackend::linear(std::span<const LinearJob> jobs) {
   }
   jobs = prepare_float_inputs(jobs);
   const LinearSource** sources = quantized_inputs(jobs);
+  const RoundedRows** rounded = rounded_inputs(jobs);
   cut(jobs, work, pool_.size(), [&](auto...) { ++tasks; });
   struct Piece {
     std::size_t job;
@@ -225,7 +247,7 @@ void CpuBackend::linear(std::span<const LinearJob> jobs) {
     const Piece& p = list[i];
     const LinearJob& job = jobs[p.job];
     if (is_plain(job.weight->view.type))
-      return run_plain(table_, activations_, {&job, p.out_begin, p.out_end, p.row_begin, p.row_end}, scratch);
+      return run_plain(table_, activations_, {&job, rounded[p.job], p.out_begin, p.out_end, p.row_begin, p.row_end}, scratch);
     QuantizedTask task{&job, nullptr, p.out_begin, p.out_end, p.row_begin, p.row_end};
     if (const LinearSource* source = sources[p.job]) {
       const std::int64_t block = source->cut.of(p.row_begin);

@@ -144,6 +144,28 @@ TEST_P(Linear, JobsOfOneCallAreIndependent) {
   EXPECT_TRUE(same_bits(ya2, {ya.begin() + 33, ya.begin() + 66}));
 }
 
+// Rows of bf16 weights' jobs are rounded once for all tasks: those that share an input, those with one of their own, and a piece of one.
+TEST_P(Linear, JobsShareTheirRoundedInput) {
+  const auto cpu = backend(Activations::kInt8, 2);
+  constexpr std::int64_t kRows = 300, kIn = 72, kFirst = 40, kPart = 9;  // more rows than a block has
+  const TestWeight a(DType::kBF16, 70, kIn, 1), b(DType::kBF16, 33, kIn, 2);
+  const Floats x = random_floats(kRows * kIn, 4), other = random_floats(kRows * kIn, 5);
+  Floats ya(kRows * 70), yb(kRows * 33), yc(kRows * 33), part(kPart * 70);
+  const std::vector<LinearJob> jobs{{{x.data(), kRows, kIn}, &a.weight, nullptr, {ya.data(), kRows, 70}, false},
+                                    {{other.data(), kRows, kIn}, &b.weight, nullptr, {yb.data(), kRows, 33}, false},
+                                    {{x.data(), kRows, kIn}, &b.weight, nullptr, {yc.data(), kRows, 33}, false},
+                                    {{x.data() + kFirst * kIn, kPart, kIn}, &a.weight, nullptr, {part.data(), kPart, 70}, false}};
+  cpu->linear(jobs);
+  EXPECT_TRUE(same_bits(ya, run(*cpu, a.weight, x, kRows)));
+  EXPECT_TRUE(same_bits(yb, run(*cpu, b.weight, other, kRows)));
+  EXPECT_TRUE(same_bits(yc, run(*cpu, b.weight, x, kRows)));
+  EXPECT_TRUE(same_bits(part, {ya.begin() + kFirst * 70, ya.begin() + (kFirst + kPart) * 70}));
+  for (const std::int64_t r : {0, 149, 150, 299}) {
+    const Floats alone = run(*cpu, a.weight, {x.begin() + r * kIn, x.begin() + (r + 1) * kIn}, 1);
+    EXPECT_TRUE(same_bits(alone, {ya.begin() + r * 70, ya.begin() + (r + 1) * 70})) << r;
+  }
+}
+
 TEST_P(Linear, AccumulatesIntoAPartOfARow) {
   const auto cpu = backend(Activations::kF32);
   const TestWeight w(DType::kF32, 5, 8, 1);

@@ -67,23 +67,22 @@ PanelBlock load_block(const KernelTable& table, const Weight& weight, std::int64
 // A task's activations, as floats or rounded to bf16.
 struct Input {
   ConstMatrix x;
-  const std::uint16_t* rounded = nullptr;  // null: x is used
-  std::int64_t stride = 0;
+  RoundedRows rounded = {};  // none: x is used
 };
 
-Input round_input(const KernelTable& table, ConstMatrix x, Scratch& scratch) {
-  const std::int64_t stride = plain_padded(x.cols) + kPlainPadding;  // often an odd number of lines: rows spread over a cache's sets
+RoundedRows round_rows(const KernelTable& table, ConstMatrix x, Scratch& scratch) {
+  const std::int64_t stride = rounded_stride(x.cols);
   auto* rounded = scratch.take<std::uint16_t>(x.rows * stride);
   for (std::int64_t r = 0; r < x.rows; ++r) table.plain.round(x.row(r), x.cols, rounded + r * stride);
-  return {x, rounded, stride};
+  return {rounded, stride};
 }
 
 void multiply(const KernelTable& table, const Input& in, std::int64_t k, PanelBlock block, float* acc) {
   const std::int64_t acc_stride = in.x.rows * kPanelOuts;
   const auto rows = static_cast<int>(in.x.rows);
-  if (!in.rounded) return table.plain.tile({block, in.x.data + k, in.x.stride, rows, acc, acc_stride});
+  if (!in.rounded.data) return table.plain.tile({block, in.x.data + k, in.x.stride, rows, acc, acc_stride});
   block.k = plain_padded(block.k);
-  table.plain.bf16_tile({block, in.rounded + k, in.stride, rows, acc, acc_stride});
+  table.plain.bf16_tile({block, in.rounded.data + k, in.rounded.stride, rows, acc, acc_stride});
 }
 
 // Panels multiplied together. A single row is bound by memory, which is fastest in order; two panels where a sum's latency would show.
@@ -96,12 +95,21 @@ int panels_together(std::int64_t rows, std::int64_t inputs, bool rounded, DType 
 
 }  // namespace
 
+// Often an odd number of lines: rows spread over a cache's sets.
+std::int64_t rounded_stride(std::int64_t inputs) { return plain_padded(inputs) + kPlainPadding; }
+
+bool rounds_inputs(const KernelTable& table, Activations activations, DType type) {
+  return activations == Activations::kInt8 && type == DType::kBF16 && table.plain.bf16_tile;
+}
+
 void run_plain(const KernelTable& table, Activations activations, const PlainTask& task, Scratch& scratch) {
   const Weight& weight = *task.job->weight;
   const DType type = weight.view.type;
   const ConstMatrix x = task.job->x.row_range(task.row_begin, task.row_end - task.row_begin);
-  const bool rounded = activations == Activations::kInt8 && type == DType::kBF16 && table.plain.bf16_tile;
-  const Input input = rounded ? round_input(table, x, scratch) : Input{x};
+  const bool rounded = rounds_inputs(table, activations, type);
+  Input input{x};
+  if (rounded && task.rounded) input.rounded = {task.rounded->data + task.row_begin * task.rounded->stride, task.rounded->stride};
+  if (rounded && !task.rounded) input.rounded = round_rows(table, x, scratch);
   Buffers buffers{nullptr, nullptr};
   if (!weight.packed) buffers.packed = scratch.take<std::byte>(kPlainPanels * plain_panel_bytes(type, kPlainBlock));
   if (!rounded && type != DType::kF32 && x.rows >= kWidenRows) buffers.wide = scratch.take<float>(kPlainPanels * kPlainBlock * kPanelOuts);

@@ -10,12 +10,23 @@
 
 namespace weir::kernels {
 
+// Activations rounded to bf16, each row followed by zeros up to plain_padded(its inputs).
+struct RoundedRows {
+  const std::uint16_t* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+std::int64_t rounded_stride(std::int64_t inputs);
+
+// Whether bf16 weights meet activations rounded to bf16: where int8 activations are asked for and the table has such a product.
+bool rounds_inputs(const KernelTable& table, Activations activations, DType type);
+
 struct PlainTask {
   const LinearJob* job;
+  const RoundedRows* rounded;                           // of all of the job's rows; null: a task that wants its rows rounded does so
   std::int64_t out_begin, out_end, row_begin, row_end;  // out_begin: a multiple of kPanelOuts
 };
 
-// With int8 activations asked for, bf16 weights meet activations rounded to bf16 if the table has such a product.
 void run_plain(const KernelTable& table, Activations activations, const PlainTask& task, Scratch& scratch);
 
 // Backend::packed_bytes and pack for these weights.
