@@ -3,17 +3,18 @@
 // avx512/panel.cc does. While it scales the sums of some groups, the tiles multiply the next ones. Included inside an anonymous
 // namespace, under the target of AVX-512.
 
+constexpr int kGroup = 32;                         // weights that share a scale; with 16, AVX-512 alone is faster
 constexpr int kGroupsTogether = 4;                 // groups of a step: their sums have a tile each
 constexpr int kTileSums = kTileRows * kPanelOuts;  // of one tile
 constexpr int kRowsOfGroup = kTileRows / kGroupsTogether;
 constexpr int kFewestTileRows = 8;  // fewer are faster without tiles
 
 // Tiles 0 to 3 are the sums of a step's groups, then come activations and weights, two of each by turns.
-inline TileConfig byte_config(int rows, int group) {
+inline TileConfig byte_config(int rows) {
   TileConfig config;
   for (int t = 0; t < 4; ++t) config.set(t, rows, kTileBytes);
-  for (int t = 4; t < 6; ++t) config.set(t, rows, group);
-  for (int t = 6; t < 8; ++t) config.set(t, group / 4, kTileBytes);
+  for (int t = 4; t < 6; ++t) config.set(t, rows, kGroup);
+  for (int t = 6; t < 8; ++t) config.set(t, kGroup / 4, kTileBytes);
   return config;
 }
 
@@ -72,7 +73,7 @@ inline void for_group(const Step& step, int i, Function f) {
 }
 
 // Sums of the step's group `i`, which stay in their tile.
-template <class Tiles, int kGroup, bool kOffset>
+template <class Tiles, bool kOffset>
 inline void multiply_group(const ByteTile& b, const Step& step, int group) {
   for_group(step, group, [&]<int i> {
     const QuantizedRows& x = *b.t->x;
@@ -95,11 +96,11 @@ inline void store_group(const Step& step, int group, std::int32_t* sums) {
 }
 
 // Adds a step's sums to its results; before each quarter of the rows, `next(quarter)` gives the tiles work.
-template <int kGroup, bool kOffset, int kCount, class Next>
+template <bool kOffset, int kCount, class Next>
 inline void scale_step(const ByteTile& b, const Step& step, int rows, const std::int32_t* sums, Next next) {
   const PanelTile& t = *b.t;
   const RowStart<kGroup> x(*t.x, t.first_row + step.row, t.k_begin + std::int64_t{step.group} * kGroup);
-  const std::int64_t stride = t.x->k / kGroup, scale_stride = t.x->k / 32;
+  const std::int64_t stride = t.x->k / kGroup;
   const Panel& panel = t.panels[step.panel];
   float* acc = t.acc + step.panel * t.acc_stride + step.row * kPanelOuts;
   __m512 scale[kCount], offset[kCount];
@@ -116,42 +117,42 @@ inline void scale_step(const ByteTile& b, const Step& step, int rows, const std:
       WEIR_UNROLL
       for (int i = 0; i < kCount; ++i) {
         const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + i * kTileSums));
-        const __m512 both = _mm512_mul_ps(scale[i], _mm512_set1_ps(row_scale[i * kGroup / 32]));
+        const __m512 both = _mm512_mul_ps(scale[i], _mm512_set1_ps(row_scale[i]));
         if constexpr (kOffset) total = _mm512_fmadd_ps(offset[i], _mm512_set1_ps(scaled_sum[i]), total);
         total = _mm512_fmadd_ps(sum, both, total);
       }
       _mm512_storeu_ps(acc, total);
-      sums += kPanelOuts, acc += kPanelOuts, row_scale += scale_stride, scaled_sum += stride;
+      sums += kPanelOuts, acc += kPanelOuts, row_scale += stride, scaled_sum += stride;
     }
   }
 }
 
-template <int kGroup, bool kOffset, class Next>
+template <bool kOffset, class Next>
 inline void scale_step(const ByteTile& b, const Step& step, int rows, const std::int32_t* sums, Next next) {
   switch (step.count) {
-    case 4: return scale_step<kGroup, kOffset, 4>(b, step, rows, sums, next);
-    case 3: return scale_step<kGroup, kOffset, 3>(b, step, rows, sums, next);
-    case 2: return scale_step<kGroup, kOffset, 2>(b, step, rows, sums, next);
-    default: return scale_step<kGroup, kOffset, 1>(b, step, rows, sums, next);
+    case 4: return scale_step<kOffset, 4>(b, step, rows, sums, next);
+    case 3: return scale_step<kOffset, 3>(b, step, rows, sums, next);
+    case 2: return scale_step<kOffset, 2>(b, step, rows, sums, next);
+    default: return scale_step<kOffset, 1>(b, step, rows, sums, next);
   }
 }
 
 // Rows [begin, end): `rows` at a time, all of which fill the configured tiles.
-template <class Tiles, int kGroup, bool kOffset>
+template <class Tiles, bool kOffset>
 inline void multiply_rows(const ByteTile& b, int begin, int end, int rows, Asking& asking) {
-  const TileScope<Tiles> scope(byte_config(rows, kGroup));
+  const TileScope<Tiles> scope(byte_config(rows));
   alignas(64) std::int32_t sums[2][kGroupsTogether * kTileSums];
   Step now{begin, 0, 0, 0};
   advance(b, end, now);
-  for (int i = 0; i < kGroupsTogether; ++i) multiply_group<Tiles, kGroup, kOffset>(b, now, i), store_group<Tiles>(now, i, sums[0]);
+  for (int i = 0; i < kGroupsTogether; ++i) multiply_group<Tiles, kOffset>(b, now, i), store_group<Tiles>(now, i, sums[0]);
   for (int turn = 0;; turn ^= 1) {
     Step next = now;
     const bool more = advance(b, end, next);
     if (!more) next.count = 0;
-    scale_step<kGroup, kOffset>(b, now, rows, sums[turn], [&](int i) {
+    scale_step<kOffset>(b, now, rows, sums[turn], [&](int i) {
       asking.ask();
       store_group<Tiles>(next, i - 1, sums[turn ^ 1]);  // a quarter later than it was multiplied: it need not be waited for
-      multiply_group<Tiles, kGroup, kOffset>(b, next, i);
+      multiply_group<Tiles, kOffset>(b, next, i);
     });
     if (!more) return;
     store_group<Tiles>(next, kGroupsTogether - 1, sums[turn ^ 1]);
@@ -174,7 +175,7 @@ inline void multiply_without_tiles(const PanelTile& t, int first) {
   avx512_table()->panel_tile(rest);
 }
 
-template <class Tiles, int kGroup, bool kOffset>
+template <class Tiles, bool kOffset>
 void multiply_tile(const PanelTile& t) {
   alignas(64) std::uint8_t less[kOffset ? 1 : kPanelsTogether][kOffset ? 64 : kMostPanelInputs * kPanelOuts];
   ByteTile b{.t = &t, .q = {}, .groups = t.panels[0].k / kGroup};
@@ -184,13 +185,14 @@ void multiply_tile(const PanelTile& t) {
   }
   Asking asking = asking_of(t, b.groups);
   const int whole = t.rows / kTileRows * kTileRows, rest = t.rows - whole;
-  if (whole > 0) multiply_rows<Tiles, kGroup, kOffset>(b, 0, whole, kTileRows, asking);
-  if (rest >= kFewestTileRows) return multiply_rows<Tiles, kGroup, kOffset>(b, whole, t.rows, rest, asking);
+  if (whole > 0) multiply_rows<Tiles, kOffset>(b, 0, whole, kTileRows, asking);
+  if (rest >= kFewestTileRows) return multiply_rows<Tiles, kOffset>(b, whole, t.rows, rest, asking);
   if (rest > 0) multiply_without_tiles(t, whole);
 }
 
 template <class Tiles>
 void panel_tile(const PanelTile& t) {
-  if (t.rows < kFewestTileRows) return multiply_without_tiles(t, 0);
-  for_traits(t.panels[0].traits, [&]<int kGroup, bool kOffset> { multiply_tile<Tiles, kGroup, kOffset>(t); });
+  const QuantTraits& traits = t.panels[0].traits;
+  if (t.rows < kFewestTileRows || traits.group != kGroup) return multiply_without_tiles(t, 0);
+  traits.has_offset ? multiply_tile<Tiles, true>(t) : multiply_tile<Tiles, false>(t);
 }

@@ -15,7 +15,6 @@ namespace {
 // clang-format off: each needs those before it
 #include "kernels/simd/ahead.inl"
 #include "kernels/avx512/row_start.inl"
-#include "kernels/avx512/for_traits.inl"
 #include "kernels/amx/byte_products.inl"
 #include "kernels/amx/bf16_products.inl"
 // clang-format on

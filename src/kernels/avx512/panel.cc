@@ -23,7 +23,6 @@ constexpr int kWideRows = 4;
 #include "kernels/avx512/line.inl"
 #include "kernels/simd/expand.inl"
 #include "kernels/avx512/row_start.inl"
-#include "kernels/avx512/for_traits.inl"
 // clang-format on
 
 constexpr int kAheadOfGroup = 128;  // bytes asked for while a tile multiplies one group
@@ -157,6 +156,13 @@ void residuals_of_panels(const ResidualTile& t) {
 template <int kGroup, bool kOffset>
 void residuals(const ResidualTile& t) {
   t.count == 2 ? residuals_of_panels<2, kGroup, kOffset>(t) : residuals_of_panels<1, kGroup, kOffset>(t);
+}
+
+// Calls f.template operator()<kGroup, kOffset>() for a type.
+template <class Function>
+inline void for_traits(const QuantTraits& traits, Function f) {
+  if (traits.group == 32) return traits.has_offset ? f.template operator()<32, true>() : f.template operator()<32, false>();
+  traits.has_offset ? f.template operator()<16, true>() : f.template operator()<16, false>();
 }
 
 void panel_tile(const PanelTile& t) {
