@@ -14,9 +14,10 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::int64_t kPanelInputs = 512;  // inputs of a panel held at once: 8 KiB of int8, in the first-level cache; kMostPanelInputs if they are the last
-constexpr int kActivationBlock = 32;        // activations that share a scale
-constexpr double kOutlierFactor = 2;        // an outlier block's scale is above this times the root mean square of its row's scales
+// Inputs of a panel held at once: 8 KiB of int8, in the first-level cache; up to kMostPanelInputs if they are the last.
+constexpr std::int64_t kPanelInputs = 512;
+constexpr int kActivationBlock = 32;  // activations that share a scale
+constexpr double kOutlierFactor = 2;  // an outlier block's scale is above this times the root mean square of its row's scales
 
 // Chunks of kPanelInputs inputs; a short rest joins the last one (SmolLM2's 576 are one chunk).
 std::int64_t chunk_at(std::int64_t k, std::int64_t begin) { return k - begin <= kMostPanelInputs ? k - begin : kPanelInputs; }
