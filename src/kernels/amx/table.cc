@@ -11,7 +11,8 @@ namespace {
 KernelTable make_table(const char* name, void (*add)(KernelTable&)) {
   KernelTable table = *avx512_table();
   table.name = name;
-  avx512::add_bf16(table);      // rounds activations; the product is replaced. Attention stays with fp32, twice as fast here as bf16 dots.
+  avx512::add_bf16(table);  // rounds activations; the product is replaced
+  avx512::add_attention_bf16(table);
   table.most_packed_rows = 64;  // tiles want panels expanded for them, which pays from about 100 rows on
   add(table);
   return table;
