@@ -214,10 +214,9 @@ const RoundedRows** CpuBackend::rounded_inputs(std::span<const LinearJob> jobs) 
     for (std::int64_t other = 0; other < i && !of_job[i]; ++other)
       if (of_job[other] && same_input(jobs[static_cast<std::size_t>(other)].x, nullptr, job)) of_job[i] = of_job[other];
     if (of_job[i]) continue;
-    const std::int64_t stride = rounded_stride(job.x.cols);
-    auto* data = shared_.take<std::uint16_t>(job.x.rows * stride);
-    for_rows(job.x.rows, job.x.cols, [&](std::int64_t row) { table_.plain.round(job.x.row(row), job.x.cols, data + row * stride); });
-    of_job[i] = new (shared_.take<RoundedRows>(1)) RoundedRows{data, stride};
+    const auto* rounded = new (shared_.take<RoundedRows>(1)) RoundedRows(allocate_rounded(job.x.rows, job.x.cols, shared_));
+    for_rows(job.x.rows, job.x.cols, [&](std::int64_t row) { round_input_row(table_, job.x, row, *rounded); });
+    of_job[i] = rounded;
   }
   return of_job;
 }

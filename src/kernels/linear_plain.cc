@@ -71,10 +71,9 @@ struct Input {
 };
 
 RoundedRows round_rows(const KernelTable& table, ConstMatrix x, Scratch& scratch) {
-  const std::int64_t stride = rounded_stride(x.cols);
-  auto* rounded = scratch.take<std::uint16_t>(x.rows * stride);
-  for (std::int64_t r = 0; r < x.rows; ++r) table.plain.round(x.row(r), x.cols, rounded + r * stride);
-  return {rounded, stride};
+  const RoundedRows rounded = allocate_rounded(x.rows, x.cols, scratch);
+  for (std::int64_t r = 0; r < x.rows; ++r) round_input_row(table, x, r, rounded);
+  return rounded;
 }
 
 void multiply(const KernelTable& table, const Input& in, std::int64_t k, PanelBlock block, float* acc) {
@@ -95,8 +94,14 @@ int panels_together(std::int64_t rows, std::int64_t inputs, bool rounded, DType 
 
 }  // namespace
 
-// Often an odd number of lines: rows spread over a cache's sets.
-std::int64_t rounded_stride(std::int64_t inputs) { return plain_padded(inputs) + kPlainPadding; }
+RoundedRows allocate_rounded(std::int64_t rows, std::int64_t inputs, Scratch& scratch) {
+  const std::int64_t stride = plain_padded(inputs) + kPlainPadding;  // often an odd number of lines: rows spread over a cache's sets
+  return {scratch.take<std::uint16_t>(rows * stride), stride};
+}
+
+void round_input_row(const KernelTable& table, ConstMatrix x, std::int64_t row, const RoundedRows& out) {
+  table.plain.round(x.row(row), x.cols, out.data + row * out.stride);
+}
 
 bool rounds_inputs(const KernelTable& table, Activations activations, DType type) {
   return activations == Activations::kInt8 && type == DType::kBF16 && table.plain.bf16_tile;

@@ -12,11 +12,12 @@ namespace weir::kernels {
 
 // Activations rounded to bf16, each row followed by zeros up to plain_padded(its inputs).
 struct RoundedRows {
-  const std::uint16_t* data = nullptr;
+  std::uint16_t* data = nullptr;
   std::int64_t stride = 0;
 };
 
-std::int64_t rounded_stride(std::int64_t inputs);
+RoundedRows allocate_rounded(std::int64_t rows, std::int64_t inputs, Scratch& scratch);
+void round_input_row(const KernelTable& table, ConstMatrix x, std::int64_t row, const RoundedRows& out);
 
 // Whether bf16 weights meet activations rounded to bf16: where int8 activations are asked for and the table has such a product.
 bool rounds_inputs(const KernelTable& table, Activations activations, DType type);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bf16 on tiles: 0 to 3 are sums, then come activations (kA tiles of 16 rows), then weights. Included inside an anonymous
-// namespace, under the target of AVX-512.
+// Products of bf16 on tiles: 0 to 3 are sums, then come activations (kA tiles of 16 rows), then weights. Any number of rows goes
+// through the tiles, so that all meet the same order of sums: 32 inputs at a time, on top of the results so far. Included inside an
+// anonymous namespace, under the target of AVX-512.
 
 constexpr int kFirstInput = 4;
 
@@ -9,9 +10,6 @@ inline void load_inputs(const void* p, std::int64_t stride) {
   Tiles::template load<kFirstInput + from>(p, stride);
   if constexpr (from + 1 < count) load_inputs<Tiles, from + 1, count>(static_cast<const char*>(p) + kTileRows * stride, stride);
 }
-
-// bf16: any number of rows goes through the tiles, so that all meet the same order of sums: 32 inputs at a time, on top of the
-// results so far.
 
 inline TileConfig bf16_config(int rows, int tiles_a) {
   TileConfig config;

@@ -13,7 +13,6 @@ KernelTable make_table(const char* name, void (*add)(KernelTable&)) {
   table.name = name;
   avx512::add_bf16(table);  // rounds activations; the product is replaced
   avx512::add_attention_bf16(table);
-  table.most_packed_rows = 64;  // tiles want panels expanded for them, which pays from about 100 rows on
   add(table);
   return table;
 }
