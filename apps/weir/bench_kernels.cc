@@ -20,7 +20,7 @@ struct KernelsVerb {
   std::vector<std::int32_t> depths = {512, 4096};
   std::string shape = "2048x8192", heads = "32x8x64", activations = "int8", isa;
   int threads = 0;
-  bool no_linear = false, no_attention = false, json = false;
+  bool prompt = false, no_linear = false, no_attention = false, json = false;
 };
 
 struct Row {
@@ -104,7 +104,7 @@ class Cases {
     for (const DType type : types)
       for (const std::int64_t rows : verb_.rows) {
         if (interrupted()) return fail(ErrorCode::kCancelled, "interrupted");
-        WEIR_ASSIGN(auto result, bench_.linear({.type = type, .rows = rows, .out = size[0], .in = size[1]}));
+        WEIR_ASSIGN(auto result, bench_.linear({.type = type, .rows = rows, .out = size[0], .in = size[1], .prompt = verb_.prompt}));
         add({.operation = fmt::format("linear {}x{}", size[0], size[1]),
              .type = dtype_name(type),
              .rows = rows,
@@ -203,6 +203,7 @@ void add_bench_kernels(CLI::App& bench, int& exit_status) {
       ->check(CLI::Range(1, 1 << 22))
       ->capture_default_str();
   app->add_option("--heads", verb->heads, "Query heads x KV heads x head size of attention")->capture_default_str();
+  app->add_flag("--prompt", verb->prompt, "Linear layers on rows of a prompt, which may have an arithmetic of their own");
   app->add_flag("--no-linear", verb->no_linear, "Only attention");
   app->add_flag("--no-attention", verb->no_attention, "Only linear layers");
   app->add_option("-t,--threads", verb->threads, "Threads; 0 takes all that this process may use")

@@ -91,8 +91,8 @@ Status check_shape(const LinearShape& shape) {
                       rows * 4 * static_cast<std::uint64_t>(shape.in + shape.out));
 }
 
-void run_linear(kernels::Backend& backend, const kernels::Weight& weight, const float* x, std::int64_t rows, float* y) {
-  const kernels::LinearJob job{{x, rows, weight.in()}, &weight, nullptr, {y, rows, weight.out()}, false};
+void run_linear(kernels::Backend& backend, const kernels::Weight& weight, const float* x, std::int64_t rows, float* y, bool prompt) {
+  const kernels::LinearJob job{{x, rows, weight.in()}, &weight, nullptr, {y, rows, weight.out()}, false, nullptr, prompt ? rows : 0};
   backend.linear({&job, 1});
 }
 
@@ -120,12 +120,13 @@ Result<KernelCase> KernelBench::linear(const LinearShape& shape) {
   std::size_t next = 0;
   KernelCase result;
   result.seconds = time_calls(options_.seconds, options_.runs, [&] {
-    run_linear(*backend_, copies.weights[next++ % copies.weights.size()], x.data(), shape.rows, y.data());
+    run_linear(*backend_, copies.weights[next++ % copies.weights.size()], x.data(), shape.rows, y.data(), shape.prompt);
   });
   const double columns = static_cast<double>(shape.in + shape.out) * static_cast<double>(shape.rows);
   result.work.bytes = static_cast<double>(copies.bytes) + 4 * columns;
   const double ops = 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.in) * static_cast<double>(shape.out);
-  result.work.ops = {{kernels::arithmetic_for(shape.type, options_.cpu.activations, limits_), ops}};
+  const bool rounded = shape.prompt && backend_->phases_differ() && dtype_info(shape.type).quantized;
+  result.work.ops = {{kernels::arithmetic_for(rounded ? DType::kBF16 : shape.type, options_.cpu.activations, limits_), ops}};
   result.working_set = copies.bytes * copies.weights.size();
 
   // The reference takes the first outputs of the first rows; a row's result does not depend on the others.
@@ -134,10 +135,11 @@ Result<KernelCase> KernelBench::linear(const LinearShape& shape) {
                                        {outs, shape.in},
                                        std::span(copies.file).first(static_cast<std::size_t>(outs * row_bytes(shape.type, shape.in)))}};
   std::vector<float> right(static_cast<std::size_t>(rows * outs)), ours;
-  const Spread reference = time_calls(0.02, 1, [&] { run_linear(*reference_, piece, x.data(), rows, right.data()); });
+  const Spread reference = time_calls(0.02, 1, [&] { run_linear(*reference_, piece, x.data(), rows, right.data(), false); });
   for (std::int64_t r = 0; r < rows; ++r) ours.insert(ours.end(), y.begin() + r * shape.out, y.begin() + r * shape.out + outs);
   result.error = relative_error(ours, right);
-  result.tolerance = dtype_info(shape.type).quantized || shape.type == DType::kF32 ? kExactTolerance : kHalfTolerance;
+  const bool exact = !rounded && (dtype_info(shape.type).quantized || shape.type == DType::kF32);
+  result.tolerance = exact ? kExactTolerance : kHalfTolerance;
   const double piece_ops = 2.0 * static_cast<double>(rows * outs) * static_cast<double>(shape.in);
   result.reference_speedup = (ops / result.seconds.median) / (piece_ops / reference.median);
   return result;

@@ -31,6 +31,7 @@ struct KernelCase {
 struct LinearShape {
   DType type = DType::kQ4_0;
   std::int64_t rows = 1, out = 2048, in = 8192;
+  bool prompt = false;  // rows of a prompt, which some backends multiply in an arithmetic of their own
 };
 
 struct AttentionShape {

@@ -6,6 +6,8 @@
 namespace weir::engine {
 namespace {
 
+constexpr std::size_t kPromptRows = 16;  // from so many on a draft's catching up goes as a prompt does
+
 using speculation::Offer;
 using speculation::SequenceView;
 using speculation::Wish;
@@ -128,7 +130,8 @@ Status DraftModel::step(std::span<const Wish> wishes, std::span<std::vector<Toke
   pieces_.clear();
   std::int64_t rows = 0;
   for (const Active& a : active_) {
-    pieces_.push_back({a.sequence->own, a.next, a.sampler != nullptr ? Outputs::kLast : Outputs::kNone});
+    const bool prompt = a.next.size() >= kPromptRows;  // whichever is faster: no bit of a guess counts
+    pieces_.push_back({a.sequence->own, a.next, a.sampler != nullptr ? Outputs::kLast : Outputs::kNone, prompt});
     rows += static_cast<std::int64_t>(a.next.size());
   }
   const TimePoint start = clock_.now();

@@ -36,12 +36,13 @@ std::int64_t model_context(const model::Traits& traits) {
   return most;
 }
 
-CacheBudget budget_of(const model::Traits& traits, const EngineOptions& options, DType kv_type) {
+CacheBudget budget_of(const model::Traits& traits, const EngineOptions& options, DType kv_type, bool phases_differ) {
   CacheBudget budget{.tokens = options.cache_tokens,
                      .bytes = options.cache_bytes,
                      .sequences = options.max_running,
                      .step_rows = options.token_budget,
                      .prefix_cache = options.prefix_cache,
+                     .phases_differ = phases_differ,
                      .kv_type = kv_type};
   if (budget.tokens > 0 || budget.bytes > 0) return budget;
   constexpr std::int64_t kSequences = 4;
@@ -105,7 +106,7 @@ Result<std::unique_ptr<Engine>> Engine::start(LoadedModel& loaded, EngineOptions
 Status Engine::build() {
   const model::Traits& traits = loaded_.model->traits();
   const DType kv_type = options_.kv_type.value_or(loaded_.backend->kv_type());
-  WEIR_ASSIGN(CacheLayout layout, cache_layout(traits, budget_of(traits, options_, kv_type)));
+  WEIR_ASSIGN(CacheLayout layout, cache_layout(traits, budget_of(traits, options_, kv_type, loaded_.backend->phases_differ())));
   cache_tokens_ = layout.tokens;
   context_ = options_.context > 0 ? options_.context : model_context(traits);
   if (traits.max_positions > 0) context_ = std::min<std::int64_t>(context_, traits.max_positions);

@@ -44,11 +44,14 @@ Generator::Generator(LoadedModel& loaded, const GenerationOptions& options, cons
       clock_(clock),
       runner_(*loaded.model, {.max_tokens = options.context, .kv_type = options.kv_type}) {}
 
-// Goes on with the sequence when the prompt starts with what it holds (and adds something), else starts a new one.
+// Goes on with the sequence when the prompt starts with what it holds (and adds something), else starts a new one. An answer is part of
+// the next prompt: where the phases' bits differ, its positions are computed again, so that nothing depends on what was held.
 Status Generator::reuse_or_reopen(std::span<const TokenId> prompt, GenerationResult& result) {
-  const bool extends = sequence_.valid() && common_prefix(prompt, cached_) == cached_.size() && cached_.size() < prompt.size();
-  if (extends) {
-    result.cached_tokens = static_cast<std::int64_t>(cached_.size());
+  const std::size_t kept = loaded_.backend->phases_differ() ? prompted_ : cached_.size();
+  const bool extends = sequence_.valid() && kept > 0 && common_prefix(prompt, cached_) >= kept && kept < prompt.size();
+  if (extends && runner_.truncate(sequence_, static_cast<std::int64_t>(kept))) {
+    cached_.resize(kept);
+    result.cached_tokens = static_cast<std::int64_t>(kept);
     return {};
   }
   if (sequence_.valid()) runner_.close(sequence_);
@@ -66,9 +69,10 @@ Result<kernels::Matrix> Generator::prefill(std::span<const TokenId> prompt, Gene
     const std::size_t size = std::min(prompt.size() - cached_.size(), static_cast<std::size_t>(std::max(options_.prefill_chunk, 1)));
     const auto part = prompt.subspan(cached_.size(), size);
     const bool last = cached_.size() + size == prompt.size();
-    const Piece pieces[] = {{sequence_, part, last ? Outputs::kLast : Outputs::kNone}};
+    const Piece pieces[] = {{sequence_, part, last ? Outputs::kLast : Outputs::kNone, true}};
     WEIR_ASSIGN(logits, runner_.step(pieces));
     cached_.insert(cached_.end(), part.begin(), part.end());
+    prompted_ = cached_.size();
   }
   result.prefill_s = to_seconds(clock_.now() - start);
   return logits;

@@ -76,6 +76,7 @@ class Generator {
   Runner runner_;
   SeqId sequence_;
   std::vector<TokenId> cached_;  // the tokens that the sequence's memory holds
+  std::size_t prompted_ = 0;     // the first so many were read as a prompt's
 };
 
 }  // namespace weir::engine

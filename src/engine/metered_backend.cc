@@ -102,7 +102,11 @@ void MeteredBackend::linear(std::span<const LinearJob> jobs) {
   if (!timed) return;
   for (const LinearJob& job : jobs) {
     timed.cost().bytes += static_cast<double>(job.weight->view.bytes.size());
-    count(timed.cost(), operand_of(job.weight->view.type), job.x.rows * job.weight->in() * job.weight->out());
+    const Operand operand = operand_of(job.weight->view.type);
+    const std::int64_t rounded = operand == Operand::kQuantised && phases_differ() ? job.prompt_rows : 0,
+                       each = job.weight->in() * job.weight->out();
+    count(timed.cost(), operand, (job.x.rows - rounded) * each);
+    count(timed.cost(), Operand::kBF16, rounded * each);
   }
 }
 

@@ -30,6 +30,7 @@ class MeteredBackend final : public kernels::Backend {
 
   std::string description() const override { return backend_->description(); }
   DType kv_type() const override { return backend_->kv_type(); }
+  bool phases_differ() const override { return backend_->phases_differ(); }
   std::int64_t packed_bytes(const kernels::Weight& weight) const override { return backend_->packed_bytes(weight); }
   void pack(const kernels::Weight& weight, std::span<std::byte> out) override { backend_->pack(weight, out); }
   void pack_alone(const kernels::Weight& weight, std::span<std::byte> out) const override { backend_->pack_alone(weight, out); }

@@ -22,7 +22,8 @@ void ModelExecutor::add_row(const scheduler::Row& row, const RowContext& context
                      .first_position = row.first_position,
                      .rope_length = context.rope_length,
                      .blocks = groups > 0 ? row.memory->table(0) : std::span<const BlockId>(),
-                     .state = row.memory->state()});
+                     .state = row.memory->state(),
+                     .prompt = row.phase == scheduler::Phase::kPrefill});
   adapters_.push_back(context.adapter);
   for (std::int32_t group = 1; group < groups; ++group) tables_.push_back(row.memory->table(static_cast<std::size_t>(group)));
   for (std::int32_t r = count - row.logits; r < count; ++r) output_rows_.push_back(first + r);

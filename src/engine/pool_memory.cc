@@ -44,7 +44,7 @@ class Sizing {
     options.state_slots = layout.memory.state_slots;
     options.checkpoint_blocks = budget_.checkpoint_blocks;
     options.prefix_cache = budget_.prefix_cache;
-    options.phases_differ = false;
+    options.phases_differ = budget_.phases_differ;
     return options;
   }
 

@@ -22,13 +22,14 @@ struct CacheBudget {
   std::int32_t block_tokens = 32;
   std::int32_t checkpoint_blocks = 8;  // kvcache::CacheOptions
   bool prefix_cache = true;
-  bool snapshots = true;  // a second state for each running sequence, kept while guesses are verified
+  bool snapshots = true;       // a second state for each running sequence, kept while guesses are verified
+  bool phases_differ = false;  // kernels::Backend::phases_differ()
   DType kv_type = DType::kF32;
 };
 
 // What the books and the memory are made from: they cannot disagree.
 struct CacheLayout {
-  kvcache::CacheOptions cache;  // phases_differ is false: prefill and decode rows of this engine give the same bits
+  kvcache::CacheOptions cache;
   model::MemorySizes memory;
   std::int64_t tokens = 0;  // that the layers which see all hold, or all layers if all have windows
   std::uint64_t bytes = 0;

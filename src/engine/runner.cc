@@ -100,7 +100,8 @@ void Runner::append_rows(const Piece& piece) {
                      .first_position = static_cast<std::int32_t>(sequence.length),
                      .rope_length = sequence.rope_length,
                      .blocks = sequence.blocks.blocks(),
-                     .state = sequence.state});
+                     .state = sequence.state,
+                     .prompt = piece.prompt});
   for (std::int32_t r = count - static_cast<std::int32_t>(wanted_rows(piece)); r < count; ++r) output_rows_.push_back(first + r);
 }
 
@@ -132,7 +133,7 @@ Result<kernels::Matrix> Runner::prefill(SeqId sequence, std::span<const TokenId>
   for (std::size_t begin = 0; begin < tokens.size(); begin += size) {
     const auto part = tokens.subspan(begin, std::min(size, tokens.size() - begin));
     const bool last = begin + part.size() == tokens.size();
-    const Piece pieces[] = {{sequence, part, last ? Outputs::kLast : Outputs::kNone}};
+    const Piece pieces[] = {{sequence, part, last ? Outputs::kLast : Outputs::kNone, true}};
     WEIR_ASSIGN(out, step(pieces));
   }
   return out;

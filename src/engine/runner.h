@@ -34,6 +34,7 @@ struct Piece {
   SeqId sequence;
   std::span<const TokenId> tokens;
   Outputs outputs = Outputs::kLast;
+  bool prompt = false;  // positions of a prompt: kernels::SequenceSlice::prompt
 };
 
 class Runner {

@@ -32,7 +32,7 @@ Status score_tokens(LoadedModel& loaded, std::span<const TokenId> ids, const Sco
   WEIR_ASSIGN(const SeqId sequence, runner.open(static_cast<std::int32_t>(ids.size())));
   const auto chunk = static_cast<std::size_t>(std::max(options.chunk, 1));
   for (std::size_t begin = 0; begin < read.size(); begin += chunk) {
-    const Piece piece{sequence, read.subspan(begin, std::min(chunk, read.size() - begin)), Outputs::kAll};
+    const Piece piece{sequence, read.subspan(begin, std::min(chunk, read.size() - begin)), Outputs::kAll, true};
     WEIR_ASSIGN(const kernels::Matrix rows, runner.step({&piece, 1}));
     for (std::int64_t r = 0; r < rows.rows; ++r) {
       const std::size_t position = begin + static_cast<std::size_t>(r) + 1;

@@ -96,7 +96,7 @@ Status SequencePass::run_group(std::span<const SequenceInput> inputs, std::size_
     const SequenceInput& input = inputs[i];
     const auto first = static_cast<std::int32_t>(ids_.size()), count = static_cast<std::int32_t>(input.ids.size());
     const auto own = static_cast<std::size_t>(blocks_for(count));
-    kernels::SequenceSlice slice{.first_row = first, .row_count = count, .rope_length = count, .blocks = {}, .state = {}};
+    kernels::SequenceSlice slice{.first_row = first, .row_count = count, .rope_length = count, .blocks = {}, .state = {}, .prompt = true};
     if (!blocks_.empty()) slice.blocks = std::span(blocks_).subspan(block, own);
     if (model_->traits().has_state()) {
       slice.state = StateSlot(static_cast<std::int32_t>(i - begin));
@@ -137,7 +137,8 @@ Status SequencePass::run_long(const SequenceInput& input, std::size_t index, Row
                                  .first_position = static_cast<std::int32_t>(begin),
                                  .rope_length = static_cast<std::int32_t>(length),
                                  .blocks = {},
-                                 .state = {}};
+                                 .state = {},
+                                 .prompt = true};
     if (!blocks_.empty()) slice.blocks = std::span(blocks_).first(static_cast<std::size_t>(blocks_for(length)));
     if (model_->traits().has_state()) slice.state = StateSlot(0);
     const auto at = static_cast<std::size_t>(begin), many = static_cast<std::size_t>(count);

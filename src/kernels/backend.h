@@ -62,6 +62,7 @@ struct LinearJob {
   Matrix out;                   // [rows, out]
   bool accumulate = false;
   const InputStep* input = nullptr;  // jobs that share x name the same one
+  std::int64_t prompt_rows = 0;      // the last so many rows are positions of prompts, for Backend::phases_differ()
 };
 
 // Consecutive rows of one sequence in a batch.
@@ -72,6 +73,7 @@ struct SequenceSlice {
   std::int32_t rope_length = 0;     // length that picks between short and long rope factors; 0 = end of this slice
   std::span<const BlockId> blocks;  // block i holds positions [i·block_tokens, (i+1)·block_tokens)
   StateSlot state;                  // recurrent layers' state; invalid when the model has none
+  bool prompt = false;              // positions of a prompt: the phase that may have an arithmetic of its own
 };
 
 // One layer's part of the KV cache. A head of a block has the bytes of block_tokens rows of key_dim (value_dim) elements. They lie
@@ -159,6 +161,9 @@ class Backend {
 
   virtual std::string description() const = 0;  // "avx2, int8 activations, 2 threads"
   virtual DType kv_type() const = 0;            // the element type of the KV cache that suits it best
+  // Whether rows of prompts (LinearJob::prompt_rows) are multiplied in another arithmetic than others, so that the same token at the
+  // same position has other bits in the one phase than in the other.
+  virtual bool phases_differ() const { return false; }
 
   // Runs body(i) for each i below `count`, on this backend's threads where it has some: for work between passes, as choosing tokens.
   // The bodies share nothing and do not throw.

@@ -31,8 +31,8 @@ CpuBackend::CpuBackend(const KernelTable& table, Activations activations, int th
       shares_(static_cast<std::size_t>(threads)) {}
 
 std::string CpuBackend::description() const {
-  return fmt::format("{}, {} activations, {} thread{}", table_.name, activations_ == Activations::kInt8 ? "int8" : "f32", pool_.size(),
-                     pool_.size() == 1 ? "" : "s");
+  return fmt::format("{}, {} activations{}, {} thread{}", table_.name, activations_ == Activations::kInt8 ? "int8" : "f32",
+                     phases_differ() ? " (prompts: bf16)" : "", pool_.size(), pool_.size() == 1 ? "" : "s");
 }
 
 // With activations as they are, nothing else is rounded either.

@@ -14,8 +14,9 @@
 
 namespace weir::kernels {
 
+struct LinearPart;
 struct LinearSource;
-struct RoundedRows;
+enum class Arithmetic;
 
 void check_norm(const NormParams& params, std::int64_t cols);
 void norm_row(const KernelTable& table, const NormParams& params, const float* x, std::int64_t cols, float* out);
@@ -26,6 +27,7 @@ class CpuBackend final : public Backend {
 
   std::string description() const override;
   DType kv_type() const override;
+  bool phases_differ() const override;
   void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> body) override { for_rows(count, kAlwaysShared, body); }
   std::int64_t packed_bytes(const Weight& weight) const override;
   void pack(const Weight& weight, std::span<std::byte> out) override;
@@ -58,10 +60,9 @@ class CpuBackend final : public Backend {
 
  private:
   std::span<const LinearJob> prepare_float_inputs(std::span<const LinearJob> jobs);
-  LinearSource source_of(const LinearJob& job);
-  const LinearSource** quantized_inputs(std::span<const LinearJob> jobs);
-  const RoundedRows** rounded_inputs(std::span<const LinearJob> jobs);
-  bool quantizes(const LinearJob& job) const;
+  Arithmetic arithmetic_of(const LinearJob& job, bool prompt) const;
+  const LinearSource* source_of(const LinearPart& part, LinearSource* sources, std::int64_t& count);
+  std::span<const LinearPart> parts_of(std::span<const LinearJob> jobs);
   std::int64_t pack_outs(const Weight& weight) const;
   template <class ForEach>
   void pack_pieces(const Weight& weight, std::span<std::byte> out, ForEach for_each) const;
@@ -87,7 +88,7 @@ class CpuBackend final : public Backend {
   Activations activations_;
   ThreadPool pool_;
   Scratch shared_;                // the caller's: task lists of a call
-  std::vector<Scratch> inputs_;   // quantised activations of the rows that a thread begins with
+  std::vector<Scratch> inputs_;   // activations, as they are multiplied, of the rows that a thread begins with
   std::vector<Scratch> scratch_;  // one per thread
   std::vector<Share> shares_;     // likewise
 };

@@ -49,7 +49,7 @@ CpuFeatures detect() {
   const bool saves_ymm = (saved & 0x6) == 0x6, saves_zmm = (saved & 0xe6) == 0xe6;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return features;
   const bool avx2 = b >> 5 & 1;
-  const bool f = b >> 16 & 1, dq = b >> 17 & 1, bw = b >> 30 & 1, vl = b >> 31 & 1, vnni = c >> 11 & 1;
+  const bool vbmi = c >> 1 & 1, f = b >> 16 & 1, dq = b >> 17 & 1, bw = b >> 30 & 1, vl = b >> 31 & 1, vnni = c >> 11 & 1;
   const bool amx_bf16 = d >> 22 & 1, fp16 = d >> 23 & 1, amx_tile = d >> 24 & 1, amx_int8 = d >> 25 & 1;
   features.avx2 = saves_ymm && avx2 && fma && f16c;
   features.avx512_vnni = features.avx2 && saves_zmm && f && dq && bw && vl && vnni;
@@ -59,7 +59,8 @@ CpuFeatures detect() {
   features.avx512_bf16 = features.avx512_vnni && (a >> 5 & 1);
   features.fast_bf16_dots = features.avx512_bf16 && vendor_is("AuthenticAMD");
   const bool saves_tiles = (saved & 0x60000) == 0x60000;
-  features.amx = features.avx512_bf16 && saves_tiles && amx_tile && amx_int8 && amx_bf16 && may_use_tiles();
+  features.avx512_vbmi = features.avx512_vnni && vbmi;
+  features.amx = features.avx512_bf16 && vbmi && saves_tiles && amx_tile && amx_int8 && amx_bf16 && may_use_tiles();
   return features;
 }
 #else

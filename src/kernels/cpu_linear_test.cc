@@ -116,6 +116,81 @@ TEST_P(Linear, ARowDoesNotDependOnOtherRowsOrThreads) {
   }
 }
 
+// Each job's last `prompt` rows are a prompt's.
+Floats run_prompt(Backend& backend, const Weight& weight, const Floats& x, std::int64_t rows, std::int64_t prompt,
+                  const InputStep* step = nullptr) {
+  Floats out(static_cast<std::size_t>(rows * weight.out()), 1.0f);
+  const LinearJob job{{x.data(), rows, weight.in()}, &weight, nullptr, {out.data(), rows, weight.out()}, true, step, prompt};
+  backend.linear({&job, 1});
+  return out;
+}
+
+// Factors rounded to bf16 are off by 2^-9 of themselves, and by nothing else.
+TEST_P(Linear, RowsOfPromptsStayWithinTheirRounding) {
+  const auto cpu = backend(Activations::kInt8);
+  if (!cpu->phases_differ()) return;  // one arithmetic for all rows
+  const auto rounded = [](double x) { return static_cast<double>(bf16_to_float(float_to_bf16(static_cast<float>(x)))); };
+  for (const DType type : kQuantized) {
+    const std::int64_t in = odd_width(type), rows = 37, out = 85;
+    const TestWeight w(type, out, in, 6);
+    const Floats x = random_floats(rows * in, 7);
+    const Floats y = run_prompt(*cpu, w.weight, x, rows, rows);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t o = 0; o < out; ++o) {
+        double exact = 1, bound = 1e-6;
+        for (std::int64_t i = 0; i < in; ++i) {
+          const double wi = w.wide[static_cast<std::size_t>(o * in + i)];
+          const double term = rounded(x[static_cast<std::size_t>(r * in + i)]) * rounded(wi);
+          exact += term, bound += 1e-5 * std::abs(term);
+        }
+        ASSERT_NEAR(y[static_cast<std::size_t>(r * out + o)], exact, bound) << dtype_name(type);
+      }
+    }
+  }
+}
+
+TEST_P(Linear, TheArithmeticOfARowIsThatOfItsPhase) {
+  const std::int64_t in = 768, rows = 75, out = 70;
+  NormParams norm;
+  const InputStep step{.kind = InputStep::Kind::kNorm, .norm = norm, .factor = {}};
+  for (const DType type : {DType::kQ4_0, DType::kQ4_K, DType::kQ6_K, DType::kBF16}) {
+    const TestWeight w(type, out, in, 8);
+    const Floats x = random_floats(rows * in, 9);
+    const auto one = backend(Activations::kInt8);
+    for (const InputStep* input : {static_cast<const InputStep*>(nullptr), &step}) {
+      const Floats prompt = run_prompt(*one, w.weight, x, rows, rows, input), decode = run_prompt(*one, w.weight, x, rows, 0, input);
+      EXPECT_EQ(same_bits(prompt, decode), !one->phases_differ() || type == DType::kBF16) << dtype_name(type);
+      for (const int threads : {1, 2, 3}) {
+        const auto cpu = backend(Activations::kInt8, threads);
+        for (const std::int64_t last : {1, 20, 74}) {
+          Floats expected(decode.begin(), decode.end() - last * out);
+          expected.insert(expected.end(), prompt.end() - last * out, prompt.end());
+          EXPECT_TRUE(same_bits(run_prompt(*cpu, w.weight, x, rows, last, input), expected)) << dtype_name(type) << last;
+        }
+      }
+      for (const std::int64_t r : {0, 33, 74}) {
+        const Floats alone = run_prompt(*one, w.weight, {x.begin() + r * in, x.begin() + (r + 1) * in}, 1, 1, input);
+        EXPECT_TRUE(same_bits(alone, {prompt.begin() + r * out, prompt.begin() + (r + 1) * out})) << dtype_name(type) << r;
+      }
+    }
+  }
+}
+
+// More inputs than a task's share of the second-level cache, with a rest that is no chunk of its own.
+TEST_P(Linear, LongRowsOfPromptsAreTakenInRanges) {
+  const std::int64_t rows = 256, out = 80;
+  for (const std::int64_t in : {2048 + 96, 4096 + 32, 5120}) {
+    const auto cpu = backend(Activations::kInt8);
+    const TestWeight w(DType::kQ4_0, out, in, 1);
+    const Floats x = random_floats(rows * in, 2);
+    const Floats y = run_prompt(*cpu, w.weight, x, rows, rows);
+    for (const std::int64_t r : {0, 255}) {
+      const Floats alone = run_prompt(*cpu, w.weight, {x.begin() + r * in, x.begin() + (r + 1) * in}, 1, 1);
+      EXPECT_TRUE(same_bits(alone, {y.begin() + r * out, y.begin() + (r + 1) * out})) << in << " " << r;
+    }
+  }
+}
+
 TEST_P(Linear, ManyRowsAreCutWithoutATrace) {
   const auto cpu = backend(Activations::kInt8, 2);
   const TestWeight w(DType::kQ4_1, 48, 64, 1);

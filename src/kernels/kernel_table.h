@@ -192,6 +192,10 @@ struct KernelTable {
   void (*packed_residuals)(const PackedResiduals& tile);
   int most_packed_rows;  // up to so many rows packed_tile is as fast as expand_panels and panel_tile; 0: it never is
 
+  // The panel's weights rounded to bf16, to nearest even, as plain_panels.h has them: [k/2][kPanelOuts][2]. Null: the table gains
+  // nothing by products in bf16 with quantised weights. Only with plain.bf16_tile.
+  void (*round_panel)(const Panel& panel, std::uint16_t* out) = nullptr;
+
   // The panel's weights as floats, [k][kPanelOuts].
   void (*widen_panel)(const Panel& panel, float* wide);
   // acc[r][k % 4][o] += x[r][k] · wide[k][o] over the k inputs, in order; x rows are x_stride floats apart.
@@ -221,7 +225,7 @@ const KernelTable* avx512_table();       // the same
 const KernelTable* avx512_bf16_table();  // the same
 const KernelTable* amx_table();          // the same
 // The twins of tables that few machines run, on emulated instructions; for tests.
-const KernelTable* amx_emulated_table();        // on a machine that runs avx512_bf16
+const KernelTable* amx_emulated_table();        // on a machine that runs avx512_bf16 and has avx512_vbmi
 const KernelTable* avx2_vnni_table();           // null when built for another architecture
 const KernelTable* avx2_vnni_emulated_table();  // on a machine that runs avx2
 

@@ -182,6 +182,30 @@ TEST_P(Tables, MultiplyRowsOfPackedPanelsToTheSameBitsAsTheirExpansion) {
   }
 }
 
+TEST_P(Tables, RoundPanelsToTheNearestBf16) {
+  if (!table().round_panel) return;  // no products in bf16 with quantised weights
+  for (const DType type : kQuantized) {
+    const int cols = dtype_info(type).block_size * 2;
+    const auto weights = random_weights(type, kPanelOuts, cols, 13);
+    OwnedPanel owned(type, cols);
+    reference::unpack_panel(type, weights.data(), row_bytes(type, cols), kPanelOuts, 0, owned.panel);
+    std::vector<std::uint16_t> rounded(static_cast<std::size_t>(cols) * kPanelOuts);
+    table().round_panel(owned.panel, rounded.data());
+    const Panel& panel = owned.panel;
+    for (int k = 0; k < cols; ++k) {
+      for (int o = 0; o < kPanelOuts; ++o) {
+        const int group = k / panel.traits.group * kPanelOuts + o;
+        const auto q = static_cast<float>(panel.q[(k / 4 * kPanelOuts + o) * 4 + k % 4] - panel.traits.zero);
+        const float exact = std::fma(q, panel.scale[group], panel.traits.has_offset ? panel.offset[group] : 0.0f);
+        // Signs of zeros apart: the product may be written as a difference.
+        ASSERT_EQ(bf16_to_float(rounded[static_cast<std::size_t>((k / 2 * kPanelOuts + o) * 2 + k % 2)]),
+                  bf16_to_float(float_to_bf16(exact)))
+            << dtype_name(type) << " input " << k << " output " << o;
+      }
+    }
+  }
+}
+
 TEST_P(Tables, WidenPanelsToTheFloatsOfTheReference) {
   for (const DType type : kQuantized) {
     const int cols = dtype_info(type).block_size * 2;

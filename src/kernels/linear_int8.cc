@@ -8,19 +8,15 @@
 #include <cstring>
 
 #include "kernels/linear_plain.h"
+#include "kernels/load_panels.h"
 #include "kernels/packed_panels.h"
 #include "kernels/unroll.h"
 
 namespace weir::kernels {
 namespace {
 
-// Inputs of a panel held at once: 8 KiB of int8, in the first-level cache; up to kMostPanelInputs if they are the last.
-constexpr std::int64_t kPanelInputs = 512;
 constexpr int kActivationBlock = 32;  // activations that share a scale
 constexpr double kOutlierFactor = 2;  // an outlier block's scale is above this times the root mean square of its row's scales
-
-// Chunks of kPanelInputs inputs; a short rest joins the last one (SmolLM2's 576 are one chunk).
-std::int64_t chunk_at(std::int64_t k, std::int64_t begin) { return k - begin <= kMostPanelInputs ? k - begin : kPanelInputs; }
 
 QuantizedRows allocate_rows(std::int64_t rows, std::int64_t inputs, std::int64_t k, Scratch& scratch) {
   return {.inputs = inputs,
@@ -124,50 +120,6 @@ void list_residuals(const QuantizedInput& x, std::int64_t rows) {
 }
 
 namespace {
-
-// Asks for the bytes of `outs` rows that the next panel reads. Rows lie apart, which no hardware prefetcher follows.
-void prefetch_panel(const std::byte* w, std::int64_t stride, std::int64_t outs, std::int64_t bytes) {
-  constexpr std::int64_t kLine = 64;
-  if (stride == bytes) {  // whole rows: one run of memory
-    bytes *= outs;
-    outs = 1;
-  }
-  for (std::int64_t o = 0; o < outs; ++o, w += stride)
-    for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(w + at, 0, 2);
-}
-
-Panel take_panel(DType type, Scratch& scratch) {
-  Panel panel{.traits = quant_traits(type)};
-  const std::int64_t groups = kMostPanelInputs / panel.traits.group;
-  panel.q = scratch.take<std::uint8_t>(kMostPanelInputs * kPanelOuts);
-  panel.scale = scratch.take<float>(groups * kPanelOuts);
-  panel.offset = scratch.take<float>(groups * kPanelOuts);
-  return panel;
-}
-
-// Unpacks inputs [begin, begin + panel.k) of outputs from `o` on from the file's layout, and asks for what comes next.
-void unpack_panel(const KernelTable& table, const TensorView& w, std::int64_t o, int outs, std::int64_t begin, const Panel& panel) {
-  const std::int64_t stride = w.bytes_per_row(), k = w.cols();
-  const std::int64_t next = begin + panel.k, next_outs = std::min<std::int64_t>(kPanelOuts, w.rows() - o - kPanelOuts);
-  if (next < k) {
-    prefetch_panel(w.bytes.data() + o * stride + row_bytes(w.type, next), stride, outs, row_bytes(w.type, chunk_at(k, next)));
-  } else if (next_outs > 0) {
-    prefetch_panel(w.bytes.data() + (o + kPanelOuts) * stride, stride, next_outs, row_bytes(w.type, chunk_at(k, 0)));
-  }
-  table.unpack_panel(w.type, w.bytes.data() + o * stride, stride, outs, begin, panel);
-}
-
-// Loads inputs from `begin` on of `count` panels, the first of which starts with output `o` of a stripe.
-void load_panels(const KernelTable& table, const Weight& weight, const PackedShape& shape, std::int64_t o, std::int64_t out_end,
-                 std::int64_t begin, int count, Panel* panels) {
-  const TensorView& w = weight.view;
-  for (int p = 0; p < count; ++p) panels[p].k = static_cast<int>(chunk_at(w.cols(), begin));
-  if (weight.packed) return table.expand_panels({w.type, &shape, weight.packed + o / kStripeOuts * shape.bytes, count, begin}, panels);
-  for (int p = 0; p < count; ++p) {
-    const std::int64_t first = o + p * kPanelOuts;
-    unpack_panel(table, w, first, static_cast<int>(std::min<std::int64_t>(kPanelOuts, out_end - first)), begin, panels[p]);
-  }
-}
 
 // Panels that start with output `o` and are taken together.
 int panels_at(std::int64_t o, std::int64_t out_end) {

@@ -70,12 +70,6 @@ struct Input {
   RoundedRows rounded = {};  // none: x is used
 };
 
-RoundedRows round_rows(const KernelTable& table, ConstMatrix x, Scratch& scratch) {
-  const RoundedRows rounded = allocate_rounded(x.rows, x.cols, scratch);
-  for (std::int64_t r = 0; r < x.rows; ++r) round_input_row(table, x, r, rounded);
-  return rounded;
-}
-
 void multiply(const KernelTable& table, const Input& in, std::int64_t k, PanelBlock block, float* acc) {
   const std::int64_t acc_stride = in.x.rows * kPanelOuts;
   const auto rows = static_cast<int>(in.x.rows);
@@ -94,27 +88,12 @@ int panels_together(std::int64_t rows, std::int64_t inputs, bool rounded, DType 
 
 }  // namespace
 
-RoundedRows allocate_rounded(std::int64_t rows, std::int64_t inputs, Scratch& scratch) {
-  const std::int64_t stride = plain_padded(inputs) + kPlainPadding;  // often an odd number of lines: rows spread over a cache's sets
-  return {scratch.take<std::uint16_t>(rows * stride), stride};
-}
-
-void round_input_row(const KernelTable& table, ConstMatrix x, std::int64_t row, const RoundedRows& out) {
-  table.plain.round(x.row(row), x.cols, out.data + row * out.stride);
-}
-
-bool rounds_inputs(const KernelTable& table, Activations activations, DType type) {
-  return activations == Activations::kInt8 && type == DType::kBF16 && table.plain.bf16_tile;
-}
-
-void run_plain(const KernelTable& table, Activations activations, const PlainTask& task, Scratch& scratch) {
+void run_plain(const KernelTable& table, const PlainTask& task, Scratch& scratch) {
   const Weight& weight = *task.job->weight;
   const DType type = weight.view.type;
   const ConstMatrix x = task.job->x.row_range(task.row_begin, task.row_end - task.row_begin);
-  const bool rounded = rounds_inputs(table, activations, type);
-  Input input{x};
-  if (rounded && task.rounded) input.rounded = {task.rounded->data + task.row_begin * task.rounded->stride, task.rounded->stride};
-  if (rounded && !task.rounded) input.rounded = round_rows(table, x, scratch);
+  const bool rounded = task.rounded != nullptr;
+  const Input input{x, rounded ? *task.rounded : RoundedRows{}};
   Buffers buffers{nullptr, nullptr};
   if (!weight.packed) buffers.packed = scratch.take<std::byte>(kPlainPanels * plain_panel_bytes(type, kPlainBlock));
   if (!rounded && type != DType::kF32 && x.rows >= kWidenRows) buffers.wide = scratch.take<float>(kPlainPanels * kPlainBlock * kPanelOuts);

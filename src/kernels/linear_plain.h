@@ -6,29 +6,18 @@
 
 #include "kernels/cpu_backend.h"
 #include "kernels/kernel_table.h"
+#include "kernels/linear_bf16.h"
 #include "kernels/scratch.h"
 
 namespace weir::kernels {
 
-// Activations rounded to bf16, each row followed by zeros up to plain_padded(its inputs).
-struct RoundedRows {
-  std::uint16_t* data = nullptr;
-  std::int64_t stride = 0;
-};
-
-RoundedRows allocate_rounded(std::int64_t rows, std::int64_t inputs, Scratch& scratch);
-void round_input_row(const KernelTable& table, ConstMatrix x, std::int64_t row, const RoundedRows& out);
-
-// Whether bf16 weights meet activations rounded to bf16: where int8 activations are asked for and the table has such a product.
-bool rounds_inputs(const KernelTable& table, Activations activations, DType type);
-
 struct PlainTask {
   const LinearJob* job;
-  const RoundedRows* rounded;                           // of all of the job's rows; null: a task that wants its rows rounded does so
+  const RoundedRows* rounded;                           // these rows in bf16; null: they are multiplied as floats
   std::int64_t out_begin, out_end, row_begin, row_end;  // out_begin: a multiple of kPanelOuts
 };
 
-void run_plain(const KernelTable& table, Activations activations, const PlainTask& task, Scratch& scratch);
+void run_plain(const KernelTable& table, const PlainTask& task, Scratch& scratch);
 
 // Backend::packed_bytes and pack for these weights.
 std::int64_t plain_packed_bytes(const Weight& weight);

@@ -44,7 +44,7 @@ struct PanelBlock {
   std::int64_t stride = 0;  // bytes from panel to panel
   int panels = 0;           // 1 to kPlainPanels
   std::int64_t k = 0;       // 1 to kPlainBlock
-  // Asked for meanwhile: as many panels that the following product reads, `next_step` bytes for each line read here. Never null.
+  // Asked for meanwhile: as many panels that the following product reads, `next_step` bytes for each line read here. Null: nothing.
   const std::byte* next = nullptr;
   std::int64_t next_stride = 0, next_step = 0;
 };

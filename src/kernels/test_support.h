@@ -16,15 +16,15 @@
 
 namespace weir::kernels::test {
 
+inline bool runs_emulated_amx() { return cpu_features().avx512_bf16 && cpu_features().avx512_vbmi; }
+
 inline std::vector<const KernelTable*> runnable_tables() {
   std::vector<const KernelTable*> tables{&reference_table()};
   if (cpu_features().avx2) tables.push_back(avx2_table());
   if (cpu_features().avx512_vnni) tables.push_back(avx512_table());
   if (cpu_features().avx2) tables.push_back(cpu_features().avx_vnni ? avx2_vnni_table() : avx2_vnni_emulated_table());
-  if (cpu_features().avx512_bf16) {
-    tables.push_back(avx512_bf16_table());
-    tables.push_back(amx_emulated_table());
-  }
+  if (cpu_features().avx512_bf16) tables.push_back(avx512_bf16_table());
+  if (runs_emulated_amx()) tables.push_back(amx_emulated_table());
   if (cpu_features().amx) tables.push_back(amx_table());
   return tables;
 }

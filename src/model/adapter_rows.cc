@@ -3,25 +3,28 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
+#include <tuple>
 
 namespace weir::model {
 namespace {
 
-// Slices by adapter, in the order in which each first occurs, those without one before all others.
+// Slices by phase, then by adapter, in the order in which each first occurs, those without one before all others.
 std::span<std::int32_t> order_of(const Batch& batch, Arena& arena) {
   const std::size_t count = batch.slices.size();
   const std::span<const Adapter*> distinct = arena.array<const Adapter*>(count + 1);
   const std::span<std::int32_t> group = arena.array<std::int32_t>(count), order = arena.array<std::int32_t>(count);
   std::size_t groups = 1;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < batch.adapters.size(); ++i) {
     const auto known = distinct.first(groups);
     const auto at = std::ranges::find(known, batch.adapters[i]) - known.begin();
     if (static_cast<std::size_t>(at) == groups) distinct[groups++] = batch.adapters[i];
     group[i] = static_cast<std::int32_t>(at);
   }
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {}, [&](std::int32_t i) { return std::pair(group[static_cast<std::size_t>(i)], i); });
+  std::ranges::sort(order, {}, [&](std::int32_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    return std::tuple(batch.slices[at].prompt, group[at], i);
+  });
   return order;
 }
 
@@ -36,7 +39,7 @@ std::span<const T> picked(std::span<const T> values, std::span<const std::int32_
 }
 
 // The batch with its slices in this order.
-void reorder(AdaptedBatch& out, std::span<const std::int32_t> order, Arena& arena) {
+void reorder(OrderedBatch& out, std::span<const std::int32_t> order, Arena& arena) {
   Batch& b = out.batch;
   const std::span<const kernels::SequenceSlice> given = b.slices;
   const std::span<std::int32_t> origin = arena.array<std::int32_t>(b.tokens.size()), place = arena.array<std::int32_t>(b.tokens.size());
@@ -85,11 +88,14 @@ std::span<const AdaptedRows> output_runs(const Batch& batch, std::span<const Ada
 
 }  // namespace
 
-AdaptedBatch group_by_adapter(const Batch& batch, Arena& arena) {
-  AdaptedBatch out{batch};
-  if (std::ranges::none_of(batch.adapters, [](const Adapter* a) { return a != nullptr; })) return out;
+OrderedBatch order_rows(const Batch& batch, Arena& arena) {
+  OrderedBatch out{batch};
+  for (const kernels::SequenceSlice& slice : batch.slices) out.prompt_rows += slice.prompt ? slice.row_count : 0;
+  const bool adapted = std::ranges::any_of(batch.adapters, [](const Adapter* a) { return a != nullptr; });
+  if (!adapted && std::ranges::is_sorted(batch.slices, {}, &kernels::SequenceSlice::prompt)) return out;
   const std::span<const std::int32_t> order = order_of(batch, arena);
   if (!std::ranges::is_sorted(order)) reorder(out, order, arena);
+  if (!adapted) return out;
   const std::span<AdaptedRows> runs = arena.array<AdaptedRows>(batch.slices.size());
   std::size_t count = 0;
   for (std::size_t i = 0; i < out.batch.slices.size(); ++i)

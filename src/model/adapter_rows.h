@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows of a batch take which adapter. Slices are put in another order, so that the rows of an adapter lie next to one another and
-// each adapter's weights are read once a step; results depend on no row's place.
+// The order of a batch's rows, and which of them take which adapter. Rows of prompts come last, since they may be multiplied in another
+// way than others; within a phase the rows of an adapter lie next to one another, so that its weights are read once for them. Results
+// depend on no row's place.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,15 @@
 
 namespace weir::model {
 
-struct AdaptedBatch {
+struct OrderedBatch {
   Batch batch;
+  std::int64_t prompt_rows = 0;               // the last so many
   std::span<const AdaptedRows> rows = {};     // those that take an adapter, ascending
   std::span<const AdaptedRows> outputs = {};  // the same of the output rows (positions in Batch::output_rows)
   std::span<const std::int32_t> origin = {};  // the row that each one was in the given batch; empty when all stayed
 };
 
 // The batch has passed check_batch(). What is new lies in the arena. The order of output rows stays.
-AdaptedBatch group_by_adapter(const Batch& batch, Arena& arena);
+OrderedBatch order_rows(const Batch& batch, Arena& arena);
 
 }  // namespace weir::model

@@ -111,9 +111,12 @@ void embed(const Pass& pass, const Weights& weights, const Batch& batch, Matrix 
   if (weights.embedding_norm.present) norm(pass, weights.embedding_norm, pass.traits.norm, 0, stream, stream);
 }
 
-// The final norm and the head on the wanted rows alone: no row costs a vocabulary of memory that nobody asked for.
-void finish(const Pass& pass, const Weights& weights, const AdaptedBatch& adapted, bool hidden, ConstMatrix stream, Matrix out) {
-  const std::span<const std::int32_t> output_rows = adapted.batch.output_rows;
+// The final norm and the head on the wanted rows alone: no row costs a vocabulary of memory that nobody asked for. The head has one
+// arithmetic for both phases: mostly a few rows meet it.
+void finish(const Pass& given, const Weights& weights, const OrderedBatch& ordered, bool hidden, ConstMatrix stream, Matrix out) {
+  Pass pass = given;
+  pass.prompt_rows = 0;
+  const std::span<const std::int32_t> output_rows = ordered.batch.output_rows;
   if (output_rows.empty()) return;
   const Traits& t = pass.traits;
   const Matrix states = hidden ? out : pass.arena.matrix(out.rows, stream.cols);
@@ -121,7 +124,7 @@ void finish(const Pass& pass, const Weights& weights, const AdaptedBatch& adapte
   if (weights.final_norm.present) norm(pass, weights.final_norm, t.norm, 0, states, states);
   if (hidden) return;
   const LinearJob head = job(states, weights.head, out);
-  linear(pass, {&head, 1}, adapted.outputs);
+  linear(pass, {&head, 1}, ordered.outputs);
   if (t.logit_scale != 1 || t.logit_softcap > 0) pass.backend.scale(t.logit_scale, t.logit_softcap, out);
 }
 
@@ -135,11 +138,11 @@ void fill_ropes(const Pass& pass, std::vector<ConstMatrix>& tables) {
 }
 
 // Rows as the caller had them.
-ConstMatrix in_given_order(const Pass& pass, const AdaptedBatch& adapted, ConstMatrix states) {
-  if (adapted.origin.empty()) return states;
+ConstMatrix in_given_order(const Pass& pass, const OrderedBatch& ordered, ConstMatrix states) {
+  if (ordered.origin.empty()) return states;
   const Matrix out = pass.matrix(states.cols);
   for (std::int64_t r = 0; r < states.rows; ++r)
-    std::ranges::copy(states.row_span(r), out.row(adapted.origin[static_cast<std::size_t>(r)]));
+    std::ranges::copy(states.row_span(r), out.row(ordered.origin[static_cast<std::size_t>(r)]));
   return out;
 }
 
@@ -157,19 +160,20 @@ Status Model::forward(const Batch& given, SequenceMemory& memory, Matrix out) tr
 
   if (scratch_->mover) scratch_->move_weights(static_cast<std::int64_t>(given.tokens.size()));
   scratch_->arena.reset();
-  const AdaptedBatch adapted = group_by_adapter(given, scratch_->arena);
-  const Batch& batch = adapted.batch;
-  Pass pass{*backend_, traits_, memory, batch.slices, {}, scratch_->arena, static_cast<std::int64_t>(batch.tokens.size())};
+  const OrderedBatch ordered = order_rows(given, scratch_->arena);
+  const Batch& batch = ordered.batch;
+  const auto rows = static_cast<std::int64_t>(batch.tokens.size());
+  Pass pass{*backend_, traits_, memory, batch.slices, {}, scratch_->arena, rows, ordered.prompt_rows};
   fill_ropes(pass, scratch_->ropes);
   pass.ropes = scratch_->ropes;
-  pass.adapted = adapted.rows;
+  pass.adapted = ordered.rows;
   scratch_->fill_further_slices(batch);
   pass.further_slices = scratch_->further_slices;
 
   const Matrix stream = pass.matrix(traits_.hidden);
   embed(pass, weights_, batch, stream);
   const auto probe = [&](std::int32_t layer, ConstMatrix states) {
-    if (probe_) probe_(layer, in_given_order(pass, adapted, states));
+    if (probe_) probe_(layer, in_given_order(pass, ordered, states));
   };
   probe(-1, stream);
   const auto layers = static_cast<std::int32_t>(traits_.layers.size());
@@ -179,7 +183,7 @@ Status Model::forward(const Batch& given, SequenceMemory& memory, Matrix out) tr
     probe(i, stream);
   }
   if (probe_) probe(layers, normalised(pass, weights_.final_norm, stream));
-  finish(pass, weights_, adapted, hidden, stream, out);
+  finish(pass, weights_, ordered, hidden, stream, out);
   return {};
 } catch (const std::bad_alloc&) {
   return fail(ErrorCode::kExhausted, "no memory for the activations of {} rows: use smaller chunks", given.tokens.size());

@@ -33,6 +33,7 @@ struct Pass {
   std::span<const ConstMatrix> ropes;  // a table of cosines and sines for each of Traits::ropes
   Arena& arena;
   std::int64_t rows = 0;
+  std::int64_t prompt_rows = 0;                                 // the last so many rows are positions of prompts
   std::span<const AdaptedRows> adapted = {};                    // rows that take an adapter
   std::span<const kernels::SequenceSlice> further_slices = {};  // the slices with the tables of groups 1, 2, …, group by group
 
@@ -72,7 +73,8 @@ inline LinearJob job(Input input, const Linear& linear, Matrix out, bool accumul
   return {input.x, &*linear.weight, data_or_null(linear.bias), out, accumulate, input.step};
 }
 
-// Products with what the rows' adapters add (layers/adapted_products.cc). Jobs that share their input stand next to one another.
+// Products of all rows, each in the arithmetic of its phase, with what the rows' adapters add (layers/adapted_products.cc). Jobs that share
+// their input stand next to one another.
 void linear(const Pass& pass, std::span<const LinearJob> jobs, std::span<const AdaptedRows> adapted);
 inline void linear(const Pass& pass, std::span<const LinearJob> jobs) { linear(pass, jobs, pass.adapted); }
 inline void linear(const Pass& pass, Input x, const Linear& weights, Matrix out, bool accumulate = false) {
@@ -80,7 +82,7 @@ inline void linear(const Pass& pass, Input x, const Linear& weights, Matrix out,
   linear(pass, {&one, 1});
 }
 
-// The same for jobs that each see some rows of the batch: which rows of which job take an adapter.
+// The same for jobs that each see some rows of the batch and know how many of them are prompts': which rows of which job take an adapter.
 struct AdaptedPart {
   std::size_t job = 0;
   AdaptedRows rows;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """langchain-openai: chat, streams, bound tools, structured output."""
 
+from typing import Annotated
+
 import pydantic
 from langchain_openai import ChatOpenAI
 
@@ -21,7 +23,7 @@ class LangChain(ServerTest):
         self.assertEqual("".join(chunk.content for chunk in self.chat().stream(QUESTION)), answer.content)
 
     def test_a_bound_tool(self):
-        def get_weather(city: str) -> str:
+        def get_weather(city: Annotated[str, pydantic.Field(max_length=30)]) -> str:
             """The weather of a city."""
             return "sunny"
         answer = self.chat(max_tokens=150).bind_tools([get_weather], tool_choice="any", strict=True).invoke("Weather in Rome?")

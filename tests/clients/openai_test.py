@@ -77,7 +77,7 @@ class OpenAi(ServerTest):
     def test_structured_outputs_through_the_clients_own_parser(self):
         class City(pydantic.BaseModel):
             name: str = pydantic.Field(max_length=20)
-            inhabitants: int
+            inhabitants: int = pydantic.Field(ge=0, lt=100_000_000)
             capital: bool
         for seed in range(3):
             answer = self.client.chat.completions.parse(model=MODEL, messages=ASK, response_format=City, temperature=1, seed=seed,
@@ -85,7 +85,16 @@ class OpenAi(ServerTest):
             self.assertIsInstance(answer.choices[0].message.parsed, City)
 
     def test_json_object(self):
-        json.loads(self.chat(response_format={"type": "json_object"}, max_tokens=300, temperature=1, seed=1).choices[0].message.content)
+        for seed in range(4):
+            choice = self.chat(response_format={"type": "json_object"}, max_tokens=150, temperature=1, seed=seed).choices[0]
+            self.assertTrue(choice.message.content.lstrip().startswith("{"))
+            if choice.finish_reason != "length":  # whether a text of this model ends before is chance
+                self.assertIsInstance(json.loads(choice.message.content), dict)
+        # One that ends whatever the model would write: the first brace is forced, the second is the best of what may follow it.
+        _, closing = self.server.post("/tokenize", {"model": MODEL, "prompt": "}", "add_special_tokens": False})
+        bias = {str(closing["tokens"][0]): 100}
+        forced = self.chat(response_format={"type": "json_object"}, max_tokens=20, logit_bias=bias).choices[0]
+        self.assertEqual((forced.finish_reason, json.loads(forced.message.content)), ("stop", {}))
 
     def test_a_schema_that_cannot_be_held_is_refused(self):
         schema = {"type": "object", "properties": {"a": {"type": "array", "contains": {"const": 1}}}}

@@ -13,6 +13,7 @@ KernelTable make_table(const char* name, void (*add)(KernelTable&)) {
   table.name = name;
   avx512::add_bf16(table);  // rounds activations; the product is replaced
   avx512::add_attention_bf16(table);
+  amx::add_round_panel(table);
   add(table);
   return table;
 }

@@ -52,11 +52,21 @@ Steps steps_of(const Pass& pass, std::span<const LinearJob> jobs, std::size_t ch
   return steps;
 }
 
+// The jobs, all of which see all rows, with those of prompts named.
+std::span<const LinearJob> with_phases(const Pass& pass, std::span<const LinearJob> jobs) {
+  if (pass.prompt_rows == 0) return jobs;
+  const std::span<LinearJob> out = pass.arena.array<LinearJob>(jobs.size());
+  std::ranges::copy(jobs, out.begin());
+  for (LinearJob& job : out) job.prompt_rows = pass.prompt_rows;
+  return out;
+}
+
 }  // namespace
 
-void linear(const Pass& pass, std::span<const LinearJob> jobs, std::span<const AdaptedRows> adapted) {
-  if (adapted.empty()) return pass.backend.linear(jobs);
+void linear(const Pass& pass, std::span<const LinearJob> given, std::span<const AdaptedRows> adapted) {
   const Arena::Scope scope(pass.arena);
+  const std::span<const LinearJob> jobs = with_phases(pass, given);
+  if (adapted.empty()) return pass.backend.linear(jobs);
   Steps steps = steps_of(pass, jobs, jobs.size() * adapted.size());
   for (const AdaptedRows& rows : adapted)
     for (const LinearJob& job : jobs) steps.add(pass, job, rows);

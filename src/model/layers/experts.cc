@@ -61,6 +61,12 @@ class AdaptedParts {
   std::size_t used_ = 0;
 };
 
+// How many of the places [begin, end), which lie in the order of rows, are rows of prompts.
+std::int64_t prompt_places(const Pass& pass, const Grouping& groups, std::int32_t begin, std::int32_t end) {
+  const auto places = groups.source.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  return places.end() - std::ranges::lower_bound(places, pass.rows - pass.prompt_rows);
+}
+
 // Each place's expert applied to x (rows at their places).
 Matrix apply_experts(const Pass& pass, const ExpertWeights& w, const Grouping& groups, ConstMatrix x) {
   const std::size_t experts = w.experts.size();
@@ -72,6 +78,7 @@ Matrix apply_experts(const Pass& pass, const ExpertWeights& w, const Grouping& g
     const std::int32_t begin = groups.begin[e], rows = groups.begin[e + 1] - begin;
     if (rows == 0) continue;
     const std::size_t added = gate_up_jobs(x.row_range(begin, rows), w.experts[e], buffers, begin, jobs.subspan(count));
+    for (LinearJob& job : jobs.subspan(count, added)) job.prompt_rows = prompt_places(pass, groups, begin, begin + rows);
     parts.add(count, added, begin, rows);
     count += added;
   }
@@ -85,7 +92,8 @@ Matrix apply_experts(const Pass& pass, const ExpertWeights& w, const Grouping& g
     const std::int32_t begin = groups.begin[e], rows = groups.begin[e + 1] - begin;
     if (rows == 0) continue;
     parts.add(count, 1, begin, rows);
-    jobs[count++] = job(inner.row_range(begin, rows), w.experts[e].down, out.row_range(begin, rows));
+    jobs[count] = job(inner.row_range(begin, rows), w.experts[e].down, out.row_range(begin, rows));
+    jobs[count++].prompt_rows = prompt_places(pass, groups, begin, begin + rows);
   }
   linear_parts(pass, jobs.first(count), parts.taken());
   return out;
