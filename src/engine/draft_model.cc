@@ -6,8 +6,6 @@
 namespace weir::engine {
 namespace {
 
-constexpr std::size_t kPromptRows = 16;  // from so many on a draft's catching up goes as a prompt does
-
 using speculation::Offer;
 using speculation::SequenceView;
 using speculation::Wish;
@@ -73,6 +71,12 @@ void DraftModel::forget(SeqId sequence) {
   sequences_.erase(found);
 }
 
+namespace {
+
+std::size_t prompt_of(const SequenceView& view) { return std::min(static_cast<std::size_t>(view.prompt), view.tokens.size()); }
+
+}  // namespace
+
 // Room for the whole sequence with its guesses, as if no other grew in this step.
 bool DraftModel::fits(const SequenceView& view) const {
   const auto found = sequences_.find(view.sequence);
@@ -112,12 +116,16 @@ Status DraftModel::start(std::span<const SequenceView> views, std::span<const Wi
     WEIR_ASSIGN(Sequence* const s, catch_up(view));
     auto next = view.tokens.subspan(s->fed.size());
     if (std::ranges::any_of(next, bad)) continue;  // the target's padding, which this model has not
+    // The prompt is read as the target reads it, and by itself: a sequence has one phase in a step.
+    const bool prompt = s->fed.size() < prompt_of(view);
+    if (prompt) next = next.first(std::min(next.size(), prompt_of(view) - s->fed.size()));
     next = next.first(std::min(next.size(), static_cast<std::size_t>(options_.catch_up)));
     const auto sampler = samplers_.find(view.sequence);
     active_.push_back({.wish = i,
                        .sequence = s,
                        .sampler = sampler == samplers_.end() ? &greedy_ : &sampler->second,
                        .next = next,
+                       .prompt = prompt,
                        .position = s->fed.size() + next.size()});
     // A long prompt is read in several calls; its guesses come with the last.
     if (active_.back().position < view.tokens.size()) active_.back().sampler = nullptr;
@@ -130,8 +138,7 @@ Status DraftModel::step(std::span<const Wish> wishes, std::span<std::vector<Toke
   pieces_.clear();
   std::int64_t rows = 0;
   for (const Active& a : active_) {
-    const bool prompt = a.next.size() >= kPromptRows;  // whichever is faster: no bit of a guess counts
-    pieces_.push_back({a.sequence->own, a.next, a.sampler != nullptr ? Outputs::kLast : Outputs::kNone, prompt});
+    pieces_.push_back({a.sequence->own, a.next, a.sampler != nullptr ? Outputs::kLast : Outputs::kNone, a.prompt});
     rows += static_cast<std::int64_t>(a.next.size());
   }
   const TimePoint start = clock_.now();
@@ -151,7 +158,7 @@ Status DraftModel::step(std::span<const Wish> wishes, std::span<std::vector<Toke
     measured_ = true;
   }
   std::erase_if(active_, [](const Active& a) { return a.sampler == nullptr; });
-  for (Active& a : active_) a.next = std::span(guesses[a.wish]).last(1);
+  for (Active& a : active_) a.next = std::span(guesses[a.wish]).last(1), a.prompt = false;
   return {};
 }
 

@@ -56,6 +56,7 @@ class DraftModel final : public speculation::DraftSource {
     Sequence* sequence = nullptr;
     sampling::Sampler* sampler = nullptr;
     std::span<const TokenId> next;  // to run in this step
+    bool prompt = false;            // these are the prompt's
     std::size_t position = 0;       // of the guess that comes of it
   };
   DraftModel(LoadedModel model, const DraftModelOptions& options, const Clock& clock);

@@ -67,8 +67,9 @@ TEST_F(DraftModelTest, OfTheTargetItselfIsAlwaysRight) {
   source->set_sampling(SeqId(7), sampled);
   // After each draft some tokens are accepted and others were never said: the memory goes back and forth.
   for (const auto& [a, b] : {std::pair<std::size_t, std::size_t>{0, 0}, {5, 1}, {6, 9}, {2, 3}, {9, 9}}) {
-    const speculation::SequenceView views[] = {{SeqId(3), std::span(greedy_text).first(first.size() + a), 5},
-                                               {SeqId(7), std::span(sampled_text).first(second.size() + b), 4}};
+    const speculation::SequenceView views[] = {
+        {SeqId(3), std::span(greedy_text).first(first.size() + a), 5, static_cast<std::int32_t>(first.size())},
+        {SeqId(7), std::span(sampled_text).first(second.size() + b), 4, static_cast<std::int32_t>(second.size())}};
     const auto guesses = draft(*source, views, 5);
     EXPECT_TRUE(std::ranges::equal(guesses[0], std::span(greedy_text).subspan(first.size() + a, 5))) << "greedy, at " << a;
     EXPECT_TRUE(std::ranges::equal(guesses[1], std::span(sampled_text).subspan(second.size() + b, 4))) << "sampled, at " << b;
@@ -83,7 +84,7 @@ TEST_F(DraftModelTest, AnotherTextOfTheSameLengthIsNoticed) {
   prompt.front() = ids("Snow").front();
   const auto other = answer(target_, prompt, 4, {});
   for (const auto& text : {one, other, one}) {
-    const speculation::SequenceView view{SeqId(1), std::span(text).first(text.size() - 4), 4};
+    const speculation::SequenceView view{SeqId(1), std::span(text).first(text.size() - 4), 4, static_cast<std::int32_t>(text.size()) - 4};
     EXPECT_TRUE(std::ranges::equal(draft(*source, {&view, 1}, 4)[0], std::span(text).last(4)));
   }
 }

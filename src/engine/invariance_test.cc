@@ -81,7 +81,7 @@ std::vector<Trace> together(LoadedModel& loaded, const std::vector<std::vector<T
       const std::size_t left = prompts[i].size() - fed[i];
       if (left > 0) {
         const std::size_t take = std::min(left, static_cast<std::size_t>(chunk));
-        pieces.push_back({ids[i], std::span(prompts[i]).subspan(fed[i], take), take == left ? Outputs::kLast : Outputs::kNone});
+        pieces.push_back({ids[i], std::span(prompts[i]).subspan(fed[i], take), take == left ? Outputs::kLast : Outputs::kNone, true});
         fed[i] += take;
         if (take == left) owners.push_back(i);
       } else {

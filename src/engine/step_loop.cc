@@ -144,7 +144,8 @@ void StepLoop::propose() {
       const std::int64_t most = live->request.speculate ? std::max<std::int64_t>(0, part->answer.left() - 1) : 0;
       views_.push_back({.sequence = part->sequence,
                         .tokens = scheduler_.tokens(part->sequence),
-                        .most = static_cast<std::int32_t>(std::min<std::int64_t>(most, 1 << 20))});
+                        .most = static_cast<std::int32_t>(std::min<std::int64_t>(most, 1 << 20)),
+                        .prompt = live->prompt});
     }
   }
   const auto drafts = speculator_->propose(views_, record_.prefill_positions, [this](SeqId id, std::span<const TokenId> guesses) {

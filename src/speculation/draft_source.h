@@ -17,6 +17,7 @@ struct SequenceView {
   SeqId sequence;
   std::span<const TokenId> tokens;  // prompt and answer as far as they are known
   std::int32_t most = 0;            // guesses that can be of use; 0: it waits for something else
+  std::int32_t prompt = 0;          // the first so many tokens are the prompt
 };
 
 struct Offer {
