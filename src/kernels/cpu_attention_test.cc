@@ -17,6 +17,7 @@ struct Shape {
   bool shared_values = false;  // MLA
   AttentionParams params{};
   DType type = DType::kF32;
+  bool prompt = false;  // rows of one, which a table may multiply in another way
 };
 
 float rounded_as(DType type, float x) {
@@ -143,7 +144,7 @@ Floats run(Backend& backend, const Shape& s, const Sequence& seq, std::int32_t b
   const std::int64_t kc = s.kv_heads * s.key_dim, vc = s.shared_values ? 0 : s.kv_heads * s.value_dim;
   for (std::int64_t r = 0, n = 0; r < seq.rows; r += n) {
     n = r < stored ? stored : std::min(chunk, seq.rows - r);
-    const SequenceSlice slice{0, static_cast<std::int32_t>(n), static_cast<std::int32_t>(r), 0, blocks, {}};
+    const SequenceSlice slice{0, static_cast<std::int32_t>(n), static_cast<std::int32_t>(r), 0, blocks, {}, s.prompt};
     backend.store_kv({seq.k.data() + r * kc, n, kc}, {seq.v.data() + r * vc, n, vc}, {&slice, 1}, memory.layer);
     if (r >= stored)
       backend.attention({seq.q.data() + r * qc, n, qc}, {&slice, 1}, memory.layer, s.params, {out.data() + (r - stored) * oc, n, oc});
@@ -174,7 +175,16 @@ std::vector<Shape> shapes() {
           {"latent_q8_0", 4, 1, 96, 64, true, {.heads = 4, .scale = 0.1f}, DType::kQ8_0},
           {"latent_many_heads", 20, 1, 24, 16, true, {.heads = 20, .scale = 0.2f}},
           {"encoder", 2, 2, 16, 16, false, {.heads = 2, .scale = 0.25f, .causal = false}},
-          {"encoder_bf16", 2, 2, 32, 32, false, {.heads = 2, .scale = 0.18f, .causal = false}, DType::kBF16}};
+          {"encoder_bf16", 2, 2, 32, 32, false, {.heads = 2, .scale = 0.18f, .causal = false}, DType::kBF16},
+          {"gqa_prompt", 9, 3, 64, 64, false, {.heads = 9, .scale = 0.125f}, DType::kBF16, true},
+          {"gqa_256_prompt", 5, 1, 256, 256, false, {.heads = 5, .scale = 0.06f}, DType::kBF16, true},
+          {"gqa_q8_0_prompt", 6, 2, 64, 32, false, {.heads = 6, .scale = 0.125f}, DType::kQ8_0, true},
+          {"mha_80_prompt", 2, 2, 80, 80, false, {.heads = 2, .scale = 0.11f}, DType::kBF16, true},
+          {"float_prompt", 2, 2, 64, 64, false, {.heads = 2, .scale = 0.11f}, DType::kF32, true},
+          {"window_softcap_prompt", 4, 2, 32, 16, false, {.heads = 4, .scale = 1.0f, .softcap = 5.0f, .window = 37}, DType::kBF16, true},
+          {"sinks_prompt", 4, 1, 96, 112, false, {.heads = 4, .scale = 0.1f, .window = 53, .sinks = kSinks.data()}, DType::kBF16, true},
+          {"latent_prompt", 20, 1, 96, 64, true, {.heads = 20, .scale = 0.1f}, DType::kBF16, true},
+          {"encoder_prompt", 2, 2, 32, 32, false, {.heads = 2, .scale = 0.18f, .causal = false}, DType::kBF16, true}};
 }
 
 class Attention : public ::testing::TestWithParam<std::tuple<const KernelTable*, Shape>> {
@@ -228,13 +238,13 @@ TEST_P(Attention, BlocksBeforeTheWindowMayBeGone) {
     Memory memory(s, block_tokens, static_cast<std::int32_t>(rows / block_tokens + 2));
     auto blocks = memory.take(rows);
     const std::int64_t kc = s.kv_heads * s.key_dim, vc = s.kv_heads * s.value_dim, qc = s.heads * s.key_dim, oc = s.heads * s.value_dim;
-    const SequenceSlice all{0, static_cast<std::int32_t>(rows), 0, 0, blocks, {}};
+    const SequenceSlice all{0, static_cast<std::int32_t>(rows), 0, 0, blocks, {}, s.prompt};
     const auto cpu = backend(2);
     cpu->store_kv({seq.k.data(), rows, kc}, {seq.v.data(), rows, vc}, {&all, 1}, memory.layer);
     auto kept = blocks;
     const std::int64_t lowest = rows - last - s.params.window + 1;
     for (std::int64_t b = 0; (b + 1) * block_tokens <= lowest; ++b) kept[static_cast<std::size_t>(b)] = BlockId();
-    const SequenceSlice end{0, static_cast<std::int32_t>(last), static_cast<std::int32_t>(rows - last), 0, kept, {}};
+    const SequenceSlice end{0, static_cast<std::int32_t>(last), static_cast<std::int32_t>(rows - last), 0, kept, {}, s.prompt};
     Floats out(static_cast<std::size_t>(last * oc));
     cpu->attention({seq.q.data() + (rows - last) * qc, last, qc}, {&end, 1}, memory.layer, s.params, {out.data(), last, oc});
     EXPECT_TRUE(same_bits(out, expected)) << block_tokens;
@@ -247,7 +257,7 @@ TEST_P(Attention, NeighboursInTheBatchDoNotShow) {
   const Floats alone_a = run(*backend(), s, a, 16, 40), alone_b = run(*backend(), s, b, 16, 70);
   Memory memory(s, 16, 12);
   const auto blocks_a = memory.take(40), blocks_b = memory.take(70);
-  const std::vector<SequenceSlice> slices{{0, 40, 0, 0, blocks_a, {}}, {40, 70, 0, 0, blocks_b, {}}};
+  const std::vector<SequenceSlice> slices{{0, 40, 0, 0, blocks_a, {}, s.prompt}, {40, 70, 0, 0, blocks_b, {}, s.prompt}};
   const auto join = [](const Floats& x, const Floats& y) {
     Floats both = x;
     both.insert(both.end(), y.begin(), y.end());

@@ -7,8 +7,10 @@
 
 namespace weir::kernels::amx {
 
-void add_round_panel(KernelTable& table);        // round_panel.cc
-void add_products(KernelTable& table);           // products.cc
+void add_round_panel(KernelTable& table);       // round_panel.cc
+void add_products(KernelTable& table);          // products.cc
+void add_prompt_attention(KernelTable& table);  // prompt_attention.cc
+void add_emulated_prompt_attention(KernelTable& table);
 void add_emulated_products(KernelTable& table);  // emulated_products.cc: the same code on tiles in memory, for tests
 
 }  // namespace weir::kernels::amx

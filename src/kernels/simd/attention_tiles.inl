@@ -137,6 +137,12 @@ inline void key_rows(KvWord word, const std::byte* tile, std::int64_t dim, float
 inline void merge(const AttentionSums& total, const AttentionSums& part, std::int64_t dim) {
   if (*part.max == -__builtin_inff()) return;  // it saw nothing
   const float before = *total.max, most = before > *part.max ? before : *part.max;
+  if (before == -__builtin_inff()) {  // so far it saw nothing: as if it began here, since 2^0 is not exactly 1 below
+    *total.max = most;
+    store(total.weights, load(part.weights));
+    for (std::int64_t d = 0; d < dim; d += 16) store(total.acc + d, load(part.acc + d));
+    return;
+  }
   const V a = exp2_exact(set1(before - most)), b = exp2_exact(set1(*part.max - most));
   *total.max = most;
   store(total.weights, load(total.weights) * a + load(part.weights) * b);
