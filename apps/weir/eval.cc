@@ -67,6 +67,8 @@ void add_golden(CLI::App& eval, int& exit_status) {
                   "Ignore greedy steps whose reference margin is below this; default 1e-3 (f32) or 0.35 (int8)");
   app->add_option("--alt", verb->options.alternative, "Compare with this entry of the file's \"alt\"");
   app->add_option("--chunk", verb->options.chunk, "Rows of a forward pass")->check(CLI::Range(1, 65536))->capture_default_str();
+  app->add_flag("--as-answer", verb->options.as_answer,
+                "Rows in the arithmetic of answers, where prompts have another (docs/performance.md)");
   app->add_flag("--json", verb->json, "Print JSON");
   app->footer(
       "Exit status 0 only if all cases hold.\n"
@@ -119,6 +121,8 @@ void add_perplexity(CLI::App& eval, int& exit_status) {
       ->capture_default_str();
   app->add_flag("--score-all", verb->options.score_all, "Score every position of a window");
   app->add_option("--chunk", verb->options.chunk, "Rows of a forward pass")->check(CLI::Range(1, 65536))->capture_default_str();
+  app->add_flag("--as-answer", verb->options.as_answer,
+                "Rows in the arithmetic of answers, where prompts have another (docs/performance.md)");
   app->add_flag("--json", verb->json, "Print JSON");
   app->footer(
       "Example:\n"

@@ -73,15 +73,15 @@ Result<std::vector<double>> read_doubles(const json::Object& object, std::string
   return values;
 }
 
-Status for_each_row(engine::LoadedModel& loaded, std::span<const TokenId> ids, std::int32_t chunk,
+Status for_each_row(engine::LoadedModel& loaded, std::span<const TokenId> ids, const GoldenOptions& options,
                     const std::function<void(std::int64_t, std::span<const float>)>& row) {
   if (ids.empty()) return fail(ErrorCode::kCorrupt, "a sequence has no ids");
-  const std::size_t piece = loaded.model->traits().encoder ? ids.size() : static_cast<std::size_t>(std::max(chunk, 1));
+  const std::size_t piece = loaded.model->traits().encoder ? ids.size() : static_cast<std::size_t>(std::max(options.chunk, 1));
   engine::Runner runner(*loaded.model, room_for(ids.size()));
   WEIR_ASSIGN(const SeqId sequence, runner.open(static_cast<std::int32_t>(ids.size())));
   for (std::size_t begin = 0; begin < ids.size(); begin += piece) {
     const auto tokens = ids.subspan(begin, std::min(piece, ids.size() - begin));
-    const engine::Piece pieces[] = {{sequence, tokens, engine::Outputs::kAll}};
+    const engine::Piece pieces[] = {{sequence, tokens, engine::Outputs::kAll, !options.as_answer}};
     WEIR_ASSIGN(const kernels::Matrix rows, runner.step(pieces));
     for (std::int64_t r = 0; r < rows.rows; ++r) row(static_cast<std::int64_t>(begin) + r, rows.row_span(r));
   }

@@ -17,6 +17,7 @@ struct GoldenOptions {
   double epsilon = -1;           // greedy steps whose reference margin is below this are not compared; < 0: 1e-3, int8 0.35
   std::string alternative = {};  // name of an entry of "alt" to compare with instead of the main golden
   std::int32_t chunk = 64;       // rows of a forward pass
+  bool as_answer = false;        // rows in the arithmetic of answers, not of prompts, where the two differ
 };
 
 // kCorrupt when the file is none of the formats or an id is outside the model's vocabulary.

@@ -57,7 +57,7 @@ Result<DecoderErrors> compare_decoder(engine::LoadedModel& loaded, const json::O
     return fail(ErrorCode::kCorrupt, "the arrays of a sequence do not match its {} ids and the vocabulary of {}", ids.size(), vocab);
 
   DecoderErrors errors;
-  WEIR_TRY(for_each_row(loaded, ids, options.chunk, [&](std::int64_t position, std::span<const float> logits) {
+  WEIR_TRY(for_each_row(loaded, ids, options, [&](std::int64_t position, std::span<const float> logits) {
     const auto at = static_cast<std::size_t>(position);
     const double sum = sampling::log_sum_exp(logits);
     errors.log_sum_exp = std::max(errors.log_sum_exp, std::abs(sum - sums[at]));

@@ -110,7 +110,7 @@ Result<CaseResult> run_sequence(engine::LoadedModel& loaded, const json::Object&
   WEIR_ASSIGN(result.name, json::get_string_or(entry, "name", "sequence"));
   WEIR_ASSIGN(SequenceCheck check, SequenceCheck::read(entry, loaded.model->traits().vocab_size));
   Status status;
-  WEIR_TRY(for_each_row(loaded, check.ids, options.chunk, [&](std::int64_t at, std::span<const float> logits) {
+  WEIR_TRY(for_each_row(loaded, check.ids, options, [&](std::int64_t at, std::span<const float> logits) {
     if (status) status = check.row(static_cast<std::size_t>(at), logits, greedy_epsilon(options));
   }));
   WEIR_TRY(status);

@@ -17,7 +17,7 @@ Result<std::vector<double>> read_doubles(const json::Object& object, std::string
 Result<const json::Array*> read_array(const json::Object& object, std::string_view key);
 
 // Runs the ids as a new sequence and calls `row(position, logits)` for each position. Encoders run in one piece.
-Status for_each_row(engine::LoadedModel& loaded, std::span<const TokenId> ids, std::int32_t chunk,
+Status for_each_row(engine::LoadedModel& loaded, std::span<const TokenId> ids, const GoldenOptions& options,
                     const std::function<void(std::int64_t, std::span<const float>)>& row);
 
 struct GreedyStep {

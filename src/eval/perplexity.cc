@@ -31,17 +31,18 @@ struct NllSum {
 };
 
 // Rows [begin, end) of a window are scored: the logits at row i predict token i + 1.
-Status score_window(engine::Runner& runner, std::span<const TokenId> window, std::int64_t first, std::int32_t chunk, NllSum& sum) {
+Status score_window(engine::Runner& runner, std::span<const TokenId> window, std::int64_t first, const PerplexityOptions& options,
+                    NllSum& sum) {
   WEIR_ASSIGN(const SeqId sequence, runner.open(static_cast<std::int32_t>(window.size())));
   const auto count = static_cast<std::int64_t>(window.size());
   const std::int64_t last = count - 1;
   for (std::int64_t begin = 0; begin < last;) {
     // A piece lies on one side of `first`, so that rows before it cost no logits.
     const std::int64_t limit = begin < first ? first : last;
-    const std::int64_t rows = std::min<std::int64_t>(chunk, limit - begin);
+    const std::int64_t rows = std::min<std::int64_t>(options.chunk, limit - begin);
     const bool scored = begin >= first;
     const engine::Piece pieces[] = {{sequence, window.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(rows)),
-                                     scored ? engine::Outputs::kAll : engine::Outputs::kNone}};
+                                     scored ? engine::Outputs::kAll : engine::Outputs::kNone, !options.as_answer}};
     WEIR_ASSIGN(const kernels::Matrix logits, runner.step(pieces));
     for (std::int64_t r = 0; scored && r < rows; ++r) {
       const auto row = logits.row_span(r);
@@ -82,7 +83,7 @@ Result<PerplexityResult> measure_perplexity(engine::LoadedModel& loaded, std::sp
     const auto begin = ids.begin() + w * options.context;
     window.assign(begin, begin + options.context);
     if (loaded.tokenizer && loaded.tokenizer->add_bos && loaded.tokenizer->bos) window.front() = *loaded.tokenizer->bos;
-    WEIR_TRY(score_window(runner, window, first, options.chunk, sum));
+    WEIR_TRY(score_window(runner, window, first, options, sum));
     if (progress && !progress(w + 1, windows, std::exp(sum.mean())))
       return fail(ErrorCode::kCancelled, "stopped after {} of {} windows", w + 1, windows);
   }

@@ -16,6 +16,7 @@ struct PerplexityOptions {
   std::int64_t windows = 0;  // 0 = all whole windows of the text
   bool score_all = false;    // score every position of a window, not only its second half
   std::int32_t chunk = 128;  // rows of a forward pass
+  bool as_answer = false;    // rows in the arithmetic of answers, not of prompts, where the two differ
 };
 
 struct PerplexityResult {
