@@ -15,8 +15,6 @@ inline constexpr int kKvChunk = 128;     // positions of one step of the online 
 inline constexpr int kKvSegment = 1024;  // positions whose partial results are merged in order; a multiple of the chunk
 inline constexpr int kTilesOfChunk = kKvChunk / kKvTile;
 
-inline constexpr std::int64_t kMostPromptDim = 256;  // of values, in AttentionKernels::prompt_step
-
 // A row's maximum only moves when a score exceeds it by more than this (in powers of two): weights then stay below
 // 2^kMaxSlack, and sums are rescaled a few times instead of at every chunk.
 inline constexpr float kMaxSlack = 8;
@@ -81,9 +79,6 @@ struct AttentionKernels {
   TileKernels f32;
   TileKernels bf16;  // queries and weights rounded to BF16, sums in float; step is null where there are no such instructions
   void (*step_f16)(const AttentionStep& step);  // F16 tiles, otherwise as f32
-  // As bf16.step, in an arithmetic of its own for rows of prompts, of which many stand together: for keys of a multiple of 32 dimensions
-  // and values of a multiple of 16, up to kMostPromptDim. Null: they take the same steps as others.
-  void (*prompt_step)(const AttentionStep& step) = nullptr;
 
   // The first `dim` dimensions of a tile of keys as rows [kKvTile][dim] of floats.
   void (*key_rows)(KvWord word, const std::byte* tile, std::int64_t dim, float* rows);

@@ -59,11 +59,8 @@ void clear(const AttentionSums& sums, std::int64_t entries) {
 
 class Attention {
  public:
-  Attention(const KernelTable& table, ConstMatrix q, const KvLayer& layer, const AttentionParams& params, Matrix out, bool phases_differ,
-            int threads)
+  Attention(const KernelTable& table, ConstMatrix q, const KvLayer& layer, const AttentionParams& params, Matrix out, int threads)
       : table_(table), kernels_(table.attention), q_(q), layer_(layer), params_(params), out_(out), word_(KvReader::word(table, layer)) {
-    const bool fits = layer.key_dim % 32 == 0 && layer.value_dim % kKvTile == 0 && layer.value_dim <= kMostPromptDim;
-    if (phases_differ && word_ == KvWord::kBF16Pairs && fits) prompt_step_ = kernels_.prompt_step;
     while (entries_per_task_ > kFewestEntries && q.rows * params.heads < entries_per_task_ * threads * kTasksPerThread)
       entries_per_task_ /= 2;
   }
@@ -90,7 +87,6 @@ class Attention {
   const AttentionParams& params_;
   Matrix out_;
   KvWord word_;
-  void (*prompt_step_)(const AttentionStep& step) = nullptr;  // null: as all rows
   std::int64_t entries_per_task_ = kMostEntries;
 };
 
@@ -148,8 +144,7 @@ void Attention::attend_segment(Work& work, std::int64_t segment, std::int64_t se
   const std::int64_t lowest = visible(slice, b.row_begin).begin, highest = visible(slice, b.row_end - 1).end;
   const KvPlace place{slice.blocks, b.kv_head, lowest, std::int64_t{slice.first_position} + slice.row_count};
   const std::int64_t end = std::min(highest, (segment + 1) * kKvSegment), last = std::min(highest, segment_end * kKvSegment);
-  auto step = word_ == KvWord::kBF16Pairs ? kernels_.bf16.step : word_ == KvWord::kF16 ? kernels_.step_f16 : kernels_.f32.step;
-  if (slice.prompt && prompt_step_) step = prompt_step_;
+  const auto step = word_ == KvWord::kBF16Pairs ? kernels_.bf16.step : word_ == KvWord::kF16 ? kernels_.step_f16 : kernels_.f32.step;
   KvTiles tiles;
   const auto tiles_at = [&](std::int64_t position) {
     return static_cast<int>((std::min(last, position / kKvChunk * kKvChunk + kKvChunk) - position + kKvTile - 1) / kKvTile);
@@ -254,7 +249,7 @@ std::int32_t segments_per_task(const Block& b, std::int64_t cost, std::int64_t m
 
 void CpuBackend::attention(ConstMatrix q, std::span<const SequenceSlice> slices, const KvLayer& layer, const AttentionParams& params,
                            Matrix out) {
-  const Attention attention(table_, q, layer, params, out, phases_differ(), pool_.size());
+  const Attention attention(table_, q, layer, params, out, pool_.size());
   attention.check(slices);
   shared_.reset();
   std::int64_t block_count = 0, work = 0;

@@ -22,7 +22,6 @@ namespace {
 }  // namespace
 
 void add_emulated_products(KernelTable& table) {
-  add_emulated_prompt_attention(table);
   table.panel_tile = panel_tile<EmulatedTiles>;
   table.plain.bf16_tile = bf16_tile<EmulatedTiles>;
 }

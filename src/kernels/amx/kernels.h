@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The amx table is the avx512 one with products on tiles: int8 to the same bits, bf16 in the tiles' own order of sums. Rows of prompts
-// take quantised weights rounded to bf16: the sums of int8 would leave the tiles for their scales after every 32 inputs.
+// take quantised weights rounded to bf16: the sums of int8 would leave the tiles for their scales after every 32 inputs. Attention with
+// keys and values in bf16 is on tiles for all rows.
 #pragma once
 
 #include "kernels/kernel_table.h"
 
 namespace weir::kernels::amx {
 
-void add_round_panel(KernelTable& table);       // round_panel.cc
-void add_products(KernelTable& table);          // products.cc
-void add_prompt_attention(KernelTable& table);  // prompt_attention.cc
-void add_emulated_prompt_attention(KernelTable& table);
-void add_emulated_products(KernelTable& table);  // emulated_products.cc: the same code on tiles in memory, for tests
+void add_round_panel(KernelTable& table);         // round_panel.cc
+void add_attention(KernelTable& table);           // attention.cc, on top of avx512::add_attention_bf16
+void add_products(KernelTable& table);            // products.cc
+void add_emulated_attention(KernelTable& table);  // emulated_attention.cc
+void add_emulated_products(KernelTable& table);   // emulated_products.cc: the same code on tiles in memory, for tests
 
 }  // namespace weir::kernels::amx

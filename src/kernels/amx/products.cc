@@ -22,7 +22,6 @@ namespace {
 }  // namespace
 
 void add_products(KernelTable& table) {
-  add_prompt_attention(table);
   table.panel_tile = panel_tile<HardwareTiles>;
   table.plain.bf16_tile = bf16_tile<HardwareTiles>;
 }

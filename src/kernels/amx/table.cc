@@ -8,24 +8,25 @@ namespace weir::kernels {
 #if defined(__x86_64__)
 namespace {
 
-KernelTable make_table(const char* name, void (*add)(KernelTable&)) {
+KernelTable make_table(const char* name, void (*add_attention)(KernelTable&), void (*add_products)(KernelTable&)) {
   KernelTable table = *avx512_table();
   table.name = name;
-  avx512::add_bf16(table);  // rounds activations; the product is replaced
-  avx512::add_attention_bf16(table);
+  avx512::add_bf16(table);            // rounds activations; the product is replaced
+  avx512::add_attention_bf16(table);  // packs; the step is for sizes that tiles do not take
   amx::add_round_panel(table);
-  add(table);
+  add_attention(table);
+  add_products(table);
   return table;
 }
 
 }  // namespace
 
 const KernelTable* amx_table() {
-  static const KernelTable kTable = make_table("amx", amx::add_products);
+  static const KernelTable kTable = make_table("amx", amx::add_attention, amx::add_products);
   return &kTable;
 }
 const KernelTable* amx_emulated_table() {
-  static const KernelTable kTable = make_table("amx_emulated", amx::add_emulated_products);
+  static const KernelTable kTable = make_table("amx_emulated", amx::add_emulated_attention, amx::add_emulated_products);
   return &kTable;
 }
 #else

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of attention for rows of prompts on tiles: sixteen (row, head) pairs at a time meet a chunk of positions. Keys and values lie in
-// the cache as tiles read them; scores and weights pass through the first-level cache, where AVX-512 makes the ones into the others as
-// for all rows. Tiles 0 to 3 are sums, 4 holds queries or weights, 6 and 7 take turns with keys or values. Weights of 32 positions are
-// multiplied together, always the same 32: sums depend on a pair's own positions alone. Included inside an anonymous namespace, under the
-// target of BF16, after simd/attention.inl.
+// A step of attention on tiles: up to sixteen (row, head) pairs at a time meet a chunk of positions. Keys and values lie in the cache as
+// tiles read them; scores and weights pass through the first-level cache, where AVX-512 makes the ones into the others. Tiles 0 to 3 are
+// sums, 4 holds queries or weights, 6 and 7 take turns with keys or values. Weights of 32 positions are multiplied together, always the
+// same 32: sums depend on a pair's own positions alone. Included inside an anonymous namespace, under the target of BF16, after
+// simd/attention.inl.
 
 constexpr int kWeightStride = kKvChunk + 2 * kKvTile;  // of an entry; an odd number of tiles writes one more
 constexpr int kPairsOfChunk = kTilesOfChunk / 2;
-constexpr int kTogether = 4;  // tiles of sums
+constexpr int kTogether = 4;                 // tiles of sums
+constexpr std::int64_t kMostValueDim = 256;  // with tiles
 
 // Calls f.template operator()<i>() for i below kCount.
 template <int kCount, int i = 0, class Function>
@@ -81,7 +82,7 @@ class ValuePairs {
   const std::byte* operator[](int pair) const { return at_[pair]; }
 
  private:
-  static constexpr std::int64_t kPairBytes = kKvTile * kMostPromptDim * 4;
+  static constexpr std::int64_t kPairBytes = kKvTile * kMostValueDim * 4;
   const std::byte* at_[kPairsOfChunk];
   alignas(64) std::byte room_[kPairsOfChunk * kPairBytes];  // not cleared: what is read was copied
 };
@@ -126,8 +127,10 @@ inline void attend_entries(AttentionStep s, int entry, int count, const ValuePai
   weigh_entries<Tiles>(s, weights, values, ahead, s.sums.from(entry));
 }
 
+// Keys of a multiple of 32 dimensions and values of a multiple of 16, up to kMostValueDim; others go without tiles.
 template <class Tiles>
-void prompt_step(const AttentionStep& s) {
+void tile_step(const AttentionStep& s) {
+  if (s.key_words % kTileRows != 0 || s.value_dim % kKvTile != 0 || s.value_dim > kMostValueDim) return attention_step<PairWords>(s);
   const ValuePairs values(s);
   const int whole = s.entries / kTileRows * kTileRows;
   bool ahead = s.next_keys[0] != nullptr;

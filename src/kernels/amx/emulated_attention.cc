@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// amx/prompt_attention.inl on the processor's tiles.
+// amx/attention.inl on tiles in memory.
 #if defined(__x86_64__)
 #include "kernels/avx512/intrinsics.h"
 
+#include "kernels/amx/emulated_tiles.h"
 #include "kernels/amx/kernels.h"
 #include "kernels/amx/tiles.h"
 #include "kernels/unroll.h"
@@ -12,7 +13,7 @@
 namespace weir::kernels::amx {
 namespace {
 
-constexpr int kBlockEntries = 4, kScoreTiles = 4, kValueParts = 4;  // of steps that are not taken here
+constexpr int kBlockEntries = 4, kScoreTiles = 4, kValueParts = 4;  // of steps without tiles
 
 // clang-format off: each needs those before it
 #include "kernels/avx512/vec.inl"
@@ -20,12 +21,12 @@ constexpr int kBlockEntries = 4, kScoreTiles = 4, kValueParts = 4;  // of steps 
 #include "kernels/simd/attention_tiles.inl"
 #include "kernels/simd/attention.inl"
 #include "kernels/avx512/pair_words.inl"
-#include "kernels/amx/prompt_attention.inl"
+#include "kernels/amx/attention.inl"
 // clang-format on
 
 }  // namespace
 
-void add_prompt_attention(KernelTable& table) { table.attention.prompt_step = prompt_step<HardwareTiles>; }
+void add_emulated_attention(KernelTable& table) { table.attention.bf16.step = tile_step<EmulatedTiles>; }
 
 }  // namespace weir::kernels::amx
 
