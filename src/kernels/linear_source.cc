@@ -2,7 +2,6 @@
 #include "kernels/linear_source.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 #include <thread>
 
@@ -11,10 +10,11 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::int64_t kMostBlockRows = 256;  // rows that share one expansion of a panel
-constexpr std::int64_t kFewestBlockRows = 8;  // fewer are not worth reading all weights for them alone (linear/Q4_1, 8 to 32 rows)
-constexpr std::int64_t kPreparedRows = 8;     // rows that a thread prepares before it asks for more, at most
-constexpr int kLooks = 1000;                  // at what another thread does before the processor is offered to it
+constexpr std::int64_t kMostBlockRows = 256;    // rows that share one expansion of a panel
+constexpr std::int64_t kMostRoundedRows = 512;  // the same in bf16, where threads share outputs: products are so fast that expanding counts
+constexpr std::int64_t kFewestBlockRows = 8;    // fewer are not worth reading all weights for them alone (linear/Q4_1, 8 to 32 rows)
+constexpr std::int64_t kPreparedRows = 8;       // rows that a thread prepares before it asks for more, at most
+constexpr int kLooks = 1000;                    // at what another thread does before the processor is offered to it
 
 void prepare_row(const KernelTable& table, const LinearSource& s, std::int64_t row, std::int64_t in_block, const RowBlock& out,
                  Scratch& scratch) {
@@ -33,8 +33,7 @@ void prepare_row(const KernelTable& table, const LinearSource& s, std::int64_t r
 
 RowBlocks::RowBlocks(std::int64_t begin, std::int64_t end, Arithmetic arithmetic, int threads) : first(begin), rows(end - begin), count(1) {
   if (arithmetic == Arithmetic::kBf16) {
-    static const std::int64_t most = std::getenv("MB") ? std::atoi(std::getenv("MB")) : 512;
-    count = std::max<std::int64_t>(1, (rows + most - 1) / most);
+    count = std::max<std::int64_t>(1, (rows + kMostRoundedRows - 1) / kMostRoundedRows);
     return;
   }
   count = (rows + kMostBlockRows - 1) / kMostBlockRows;
