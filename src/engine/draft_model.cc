@@ -71,12 +71,6 @@ void DraftModel::forget(SeqId sequence) {
   sequences_.erase(found);
 }
 
-namespace {
-
-std::size_t prompt_of(const SequenceView& view) { return std::min(static_cast<std::size_t>(view.prompt), view.tokens.size()); }
-
-}  // namespace
-
 // Room for the whole sequence with its guesses, as if no other grew in this step.
 bool DraftModel::fits(const SequenceView& view) const {
   const auto found = sequences_.find(view.sequence);
@@ -116,9 +110,9 @@ Status DraftModel::start(std::span<const SequenceView> views, std::span<const Wi
     WEIR_ASSIGN(Sequence* const s, catch_up(view));
     auto next = view.tokens.subspan(s->fed.size());
     if (std::ranges::any_of(next, bad)) continue;  // the target's padding, which this model has not
-    // The prompt is read as the target reads it, and by itself: a sequence has one phase in a step.
-    const bool prompt = s->fed.size() < prompt_of(view);
-    if (prompt) next = next.first(std::min(next.size(), prompt_of(view) - s->fed.size()));
+    // Where the phases differ the prompt is read as the target reads it, and by itself: a sequence has one phase in a step.
+    const bool prompt = loaded_.backend->phases_differ() && s->fed.size() < static_cast<std::size_t>(view.prompt);
+    if (prompt) next = next.first(std::min(next.size(), static_cast<std::size_t>(view.prompt) - s->fed.size()));
     next = next.first(std::min(next.size(), static_cast<std::size_t>(options_.catch_up)));
     const auto sampler = samplers_.find(view.sequence);
     active_.push_back({.wish = i,

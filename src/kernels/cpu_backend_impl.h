@@ -16,7 +16,7 @@ namespace weir::kernels {
 
 struct LinearPart;
 struct LinearSource;
-enum class Arithmetic;
+enum class RowForm;
 
 void check_norm(const NormParams& params, std::int64_t cols);
 void norm_row(const KernelTable& table, const NormParams& params, const float* x, std::int64_t cols, float* out);
@@ -60,7 +60,7 @@ class CpuBackend final : public Backend {
 
  private:
   std::span<const LinearJob> prepare_float_inputs(std::span<const LinearJob> jobs);
-  Arithmetic arithmetic_of(const LinearJob& job, bool prompt) const;
+  RowForm form_of(const LinearJob& job, bool prompt) const;
   const LinearSource* source_of(const LinearPart& part, LinearSource* sources, std::int64_t& count);
   std::span<const LinearPart> parts_of(std::span<const LinearJob> jobs);
   std::int64_t pack_outs(const Weight& weight) const;

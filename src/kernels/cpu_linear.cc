@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers: all jobs of a call are cut into tasks of (job, outputs, rows) that run in one parallel region. What a task does
-// is in linear_int8.cc (quantised weights) and linear_plain.cc (F32, F16 and BF16).
+// is in linear_int8.cc and linear_bf16.cc (quantised weights) and linear_plain.cc (F32, F16 and BF16).
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -15,9 +15,9 @@ namespace weir::kernels {
 struct LinearPart {
   const LinearJob* job;
   std::int64_t row_begin, row_end;
-  Arithmetic arithmetic;
+  RowForm form;
   const LinearSource* source;  // of these rows; null: floats
-  RowBlocks blocks(int threads) const { return {row_begin, row_end, arithmetic, threads}; }
+  RowBlocks blocks(int threads) const { return {row_begin, row_end, form, threads}; }
 };
 
 namespace {
@@ -81,18 +81,18 @@ T* find(T* first, std::int64_t count, Fits fits) {
 }  // namespace
 
 // How rows of the job are multiplied: those of prompts may have an arithmetic of their own.
-Arithmetic CpuBackend::arithmetic_of(const LinearJob& job, bool prompt) const {
+RowForm CpuBackend::form_of(const LinearJob& job, bool prompt) const {
   const DType type = job.weight->view.type;
-  if (activations_ != Activations::kInt8) return Arithmetic::kFloat;
-  if (is_plain(type)) return type == DType::kBF16 && table_.plain.bf16_tile ? Arithmetic::kBf16 : Arithmetic::kFloat;
-  return prompt && phases_differ() ? Arithmetic::kBf16 : Arithmetic::kInt8;
+  if (activations_ != Activations::kInt8) return RowForm::kFloat;
+  if (is_plain(type)) return type == DType::kBF16 && table_.plain.bf16_tile ? RowForm::kBf16 : RowForm::kFloat;
+  return prompt && phases_differ() ? RowForm::kBf16 : RowForm::kInt8;
 }
 
 bool CpuBackend::phases_differ() const { return activations_ == Activations::kInt8 && table_.round_panel != nullptr; }
 
 // The jobs with their inputs' steps done, where the arithmetic is float.
 std::span<const LinearJob> CpuBackend::prepare_float_inputs(std::span<const LinearJob> jobs) {
-  const auto needs = [&](const LinearJob& job) { return job.input && arithmetic_of(job, false) == Arithmetic::kFloat; };
+  const auto needs = [&](const LinearJob& job) { return job.input && form_of(job, false) == RowForm::kFloat; };
   if (std::none_of(jobs.begin(), jobs.end(), needs)) return jobs;
   auto* own = shared_.take<LinearJob>(static_cast<std::int64_t>(jobs.size()));
   std::uninitialized_copy(jobs.begin(), jobs.end(), own);
@@ -115,20 +115,20 @@ std::span<const LinearJob> CpuBackend::prepare_float_inputs(std::span<const Line
 
 // The source of a part's rows, or null where they are multiplied as floats: one of the first `count` if that is the same.
 const LinearSource* CpuBackend::source_of(const LinearPart& part, LinearSource* sources, std::int64_t& count) {
-  const Arithmetic arithmetic = part.arithmetic;
-  if (arithmetic == Arithmetic::kFloat) return nullptr;
+  const RowForm form = part.form;
+  if (form == RowForm::kFloat) return nullptr;
   const LinearJob& job = *part.job;
   LinearSource* source = find(sources, count, [&](const LinearSource& s) {
-    return s.arithmetic == arithmetic && s.cut.first == part.row_begin && s.cut.rows == part.row_end - part.row_begin &&
+    return s.form == form && s.cut.first == part.row_begin && s.cut.rows == part.row_end - part.row_begin &&
            same_input({.x = s.x, .out = {}, .input = s.step}, job);
   });
   if (!source) {
     const RowBlocks rows = part.blocks(pool_.size());
-    source = new (sources + count++) LinearSource{job.x, job.input, arithmetic, rows, shared_.take<RowBlock>(rows.count)};
+    source = new (sources + count++) LinearSource{job.x, job.input, form, rows, shared_.take<RowBlock>(rows.count)};
     for (std::int64_t b = 0; b < rows.count; ++b)
       allocate_block(*source, b, inputs_[static_cast<std::size_t>(b * pool_.size() / rows.count)]);
   }
-  if (arithmetic == Arithmetic::kInt8)
+  if (form == RowForm::kInt8)
     for (std::int64_t b = 0; b < source->cut.count; ++b) expect(job.weight->view.type, source->blocks[b].quantized);
   return source;
 }
@@ -141,11 +141,11 @@ std::span<const LinearPart> CpuBackend::parts_of(std::span<const LinearJob> jobs
   std::int64_t count = 0, distinct = 0;
   for (Scratch& scratch : inputs_) scratch.reset();
   for (const LinearJob& job : jobs) {
-    const Arithmetic plain = arithmetic_of(job, false), prompt = arithmetic_of(job, true);
+    const RowForm plain = form_of(job, false), prompt = form_of(job, true);
     const std::int64_t border = plain == prompt ? job.x.rows : job.x.rows - job.prompt_rows;
-    const auto add = [&](std::int64_t begin, std::int64_t end, Arithmetic arithmetic) {
+    const auto add = [&](std::int64_t begin, std::int64_t end, RowForm form) {
       if (begin == end) return;
-      LinearPart& part = *new (parts + count++) LinearPart{&job, begin, end, arithmetic, nullptr};
+      LinearPart& part = *new (parts + count++) LinearPart{&job, begin, end, form, nullptr};
       part.source = source_of(part, sources, distinct);
     };
     add(0, border, plain);
@@ -183,7 +183,7 @@ void CpuBackend::linear(std::span<const LinearJob> jobs) {
       prepare_block(table_, *source, index, pool_.size(), scratch);
       block = &source->blocks[index];
     }
-    const bool rounded = block && p.part->arithmetic == Arithmetic::kBf16;
+    const bool rounded = block && p.part->form == RowForm::kBf16;
     if (is_plain(job.weight->view.type))
       return run_plain(table_, {&job, rounded ? &block->rounded : nullptr, p.out_begin, p.out_end, p.row_begin, p.row_end}, scratch);
     if (rounded) return run_rounded(table_, {&job, block->rounded, p.out_begin, p.out_end, p.row_begin, p.row_end}, scratch);

@@ -25,14 +25,14 @@ void prepare_row(const KernelTable& table, const LinearSource& s, std::int64_t r
     apply_step(table, *s.step, s.x, row, prepared);
     x = prepared;
   }
-  if (s.arithmetic == Arithmetic::kInt8) return quantize_input_row(table, x, in_block, out.quantized);
+  if (s.form == RowForm::kInt8) return quantize_input_row(table, x, in_block, out.quantized);
   round_input_row(table, x, s.x.cols, in_block, out.rounded);
 }
 
 }  // namespace
 
-RowBlocks::RowBlocks(std::int64_t begin, std::int64_t end, Arithmetic arithmetic, int threads) : first(begin), rows(end - begin), count(1) {
-  if (arithmetic == Arithmetic::kBf16) {
+RowBlocks::RowBlocks(std::int64_t begin, std::int64_t end, RowForm form, int threads) : first(begin), rows(end - begin), count(1) {
+  if (form == RowForm::kBf16) {
     count = std::max<std::int64_t>(1, (rows + kMostRoundedRows - 1) / kMostRoundedRows);
     return;
   }
@@ -49,8 +49,8 @@ void apply_step(const KernelTable& table, const InputStep& step, ConstMatrix x, 
 void allocate_block(LinearSource& source, std::int64_t index, Scratch& scratch) {
   const std::int64_t rows = source.cut.end(index) - source.cut.begin(index);
   RowBlock& block = *new (source.blocks + index) RowBlock;
-  if (source.arithmetic == Arithmetic::kInt8) block.quantized = allocate_quantized(rows, source.x.cols, scratch);
-  if (source.arithmetic == Arithmetic::kBf16) block.rounded = allocate_rounded(rows, source.x.cols, scratch);
+  if (source.form == RowForm::kInt8) block.quantized = allocate_quantized(rows, source.x.cols, scratch);
+  if (source.form == RowForm::kBf16) block.rounded = allocate_rounded(rows, source.x.cols, scratch);
   block.left.store(rows, std::memory_order_relaxed);
 }
 
@@ -64,7 +64,7 @@ void prepare_block(const KernelTable& table, const LinearSource& source, std::in
     for (std::int64_t row = at; row < end; ++row) prepare_row(table, source, begin + row, row, block, scratch);
     scratch.reset();
     if (block.left.fetch_sub(end - at, std::memory_order_acq_rel) > end - at) continue;
-    if (source.arithmetic == Arithmetic::kInt8) list_residuals(block.quantized, rows);
+    if (source.form == RowForm::kInt8) list_residuals(block.quantized, rows);
     return block.ready.store(true, std::memory_order_release);
   }
   for (int look = 0; !block.ready.load(std::memory_order_acquire); ++look)

@@ -11,13 +11,13 @@
 
 namespace weir::kernels {
 
-enum class Arithmetic { kFloat, kInt8, kBf16 };
+enum class RowForm { kFloat, kInt8, kBf16 };  // in which rows are multiplied
 
 // Rows [first, first + rows) in blocks of about the same size: with enough rows one or several for each thread, the same ones in every
 // call, so that what belongs to a row stays in the caches of one core from layer to layer. A line that travels between cores costs as
 // much as hundreds of multiply-adds.
 struct RowBlocks {
-  RowBlocks(std::int64_t begin, std::int64_t end, Arithmetic arithmetic, int threads);
+  RowBlocks(std::int64_t begin, std::int64_t end, RowForm form, int threads);
   std::int64_t begin(std::int64_t block) const { return first + rows * block / count; }
   std::int64_t end(std::int64_t block) const { return begin(block + 1); }
   std::int64_t of(std::int64_t row) const { return ((row - first + 1) * count - 1) / rows; }
@@ -38,7 +38,7 @@ struct alignas(64) RowBlock {
 struct LinearSource {
   ConstMatrix x;
   const InputStep* step;
-  Arithmetic arithmetic;  // not kFloat
+  RowForm form;  // not kFloat
   RowBlocks cut;
   RowBlock* blocks;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// amx/attention.inl on the processor's tiles.
+// amx/attention.inl on the processor's tiles, and on tiles in memory.
 #if defined(__x86_64__)
 #include "kernels/avx512/intrinsics.h"
 
+#include "kernels/amx/emulated_tiles.h"
 #include "kernels/amx/kernels.h"
 #include "kernels/amx/tiles.h"
 #include "kernels/unroll.h"
@@ -26,6 +27,7 @@ constexpr int kBlockEntries = 4, kScoreTiles = 4, kValueParts = 4;  // of steps 
 }  // namespace
 
 void add_attention(KernelTable& table) { table.attention.bf16.step = tile_step<HardwareTiles>; }
+void add_emulated_attention(KernelTable& table) { table.attention.bf16.step = tile_step<EmulatedTiles>; }
 
 }  // namespace weir::kernels::amx
 

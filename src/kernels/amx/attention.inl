@@ -36,8 +36,8 @@ inline TileConfig attention_config(int entries) {
   return config;
 }
 
-inline void ask_for_rows(const std::byte* first, std::int64_t stride) {
-  for (int r = 0; r < kTileRows; ++r) ask(first + r * stride);
+inline void ask_for(const std::byte* first, std::int64_t bytes) {
+  for (std::int64_t at = 0; at < bytes; at += kTileBytes) ask(first + at);
 }
 
 // out[e][t · 16 …] = scores of the entries at all tiles of positions.
@@ -45,17 +45,17 @@ template <class Tiles>
 inline void score_entries(const AttentionStep& s, const float* q, bool ahead, float* out) {
   const std::int64_t query_bytes = s.key_words * 4;
   for (int tile = 0; tile < s.tiles; tile += kTogether) {
-    for_tiles(s.tiles - tile < kTogether ? s.tiles - tile : kTogether, [&]<int i> { Tiles::template zero<i>(); });
+    const int count = s.tiles - tile < kTogether ? s.tiles - tile : kTogether;
+    for_tiles(count, [&]<int i> { Tiles::template zero<i>(); });
     for (std::int64_t w = 0; w < s.key_words; w += kTileRows) {
       Tiles::template load<4>(q + w, query_bytes);
-      for_tiles(s.tiles - tile < kTogether ? s.tiles - tile : kTogether, [&]<int i> {
+      for_tiles(count, [&]<int i> {
         Tiles::template load<6 + i % 2>(s.keys[tile + i] + w * kTileBytes, kTileBytes);
         Tiles::template add_bf16<i, 4, 6 + i % 2>();
-        if (ahead) ask_for_rows(s.next_keys[tile + i] + w * kTileBytes, kTileBytes);
+        if (ahead) ask_for(s.next_keys[tile + i] + w * kTileBytes, kTileRows * kTileBytes);
       });
     }
-    for_tiles(s.tiles - tile < kTogether ? s.tiles - tile : kTogether,
-              [&]<int i> { Tiles::template store<i>(out + (tile + i) * kKvTile, kKvChunk * 4); });
+    for_tiles(count, [&]<int i> { Tiles::template store<i>(out + (tile + i) * kKvTile, kKvChunk * 4); });
   }
 }
 
@@ -107,16 +107,13 @@ inline void weigh_entries(const AttentionStep& s, const std::uint16_t* weights, 
     for_tiles(parts, [&]<int i> { Tiles::template store<i>(sums.acc + d + i * kKvTile, acc_bytes); });
   }
   if (!ahead) return;
-  for (int t = 0; t < s.tiles; ++t)
-    for (std::int64_t at = 0; at < kKvTile / 2 * row_bytes; at += kTileBytes) ask(s.next_values[t] + at);
+  for (int t = 0; t < s.tiles; ++t) ask_for(s.next_values[t], kKvTile / 2 * row_bytes);
 }
 
-// Entries [entry, entry + count), which fill the configured tiles. Tiles beyond all that they see are left out.
+// Entries [entry, entry + count), which fill the configured tiles.
 template <class Tiles>
 inline void attend_entries(AttentionStep s, int entry, int count, const ValuePairs& values, bool ahead) {
-  int seen = 0;
-  for (int e = entry; e < entry + count; ++e) seen = s.begin[e] < s.end[e] && s.end[e] > seen ? s.end[e] : seen;
-  if (seen < (s.tiles - 1) * kKvTile) s.tiles = (seen + kKvTile - 1) / kKvTile;
+  s.tiles = seen_tiles(s, entry, count);
   if (s.tiles == 0) return;
   alignas(64) float scores[kTileRows * kKvChunk];
   alignas(64) std::uint16_t weights[kTileRows * kWeightStride];

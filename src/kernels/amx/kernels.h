@@ -8,10 +8,11 @@
 
 namespace weir::kernels::amx {
 
-void add_round_panel(KernelTable& table);         // round_panel.cc
-void add_attention(KernelTable& table);           // attention.cc, on top of avx512::add_attention_bf16
-void add_products(KernelTable& table);            // products.cc
-void add_emulated_attention(KernelTable& table);  // emulated_attention.cc
-void add_emulated_products(KernelTable& table);   // emulated_products.cc: the same code on tiles in memory, for tests
+void add_round_panel(KernelTable& table);  // round_panel.cc
+void add_attention(KernelTable& table);    // attention.cc, on top of avx512::add_attention_bf16
+void add_products(KernelTable& table);     // products.cc
+// The same code on tiles in memory, for tests.
+void add_emulated_attention(KernelTable& table);
+void add_emulated_products(KernelTable& table);
 
 }  // namespace weir::kernels::amx

@@ -16,11 +16,15 @@ constexpr int kPairs = 16;  // 32-bit lanes: eight outputs' pairs of inputs
 // Which bytes of a quad (four inputs of an output side by side) the lanes of a register take: inputs 2 · pair and 2 · pair + 1 of eight
 // outputs. The other three bytes of each lane are zeros.
 constexpr __mmask64 kLowBytes = 0x1111111111111111;
-inline __m512i bytes_of(int pair, int first_out) {
-  alignas(64) std::int8_t index[64] = {};
-  for (int lane = 0; lane < kPairs; ++lane) index[4 * lane] = static_cast<std::int8_t>((first_out + lane / 2) * 4 + pair * 2 + lane % 2);
-  return _mm512_load_si512(index);
+struct alignas(64) Index {
+  std::int8_t at[64] = {};
+};
+constexpr Index bytes_of(int pair, int first_out) {
+  Index index;
+  for (int lane = 0; lane < kPairs; ++lane) index.at[4 * lane] = static_cast<std::int8_t>((first_out + lane / 2) * 4 + pair * 2 + lane % 2);
+  return index;
 }
+constexpr Index kIndices[2][2] = {{bytes_of(0, 0), bytes_of(0, 8)}, {bytes_of(1, 0), bytes_of(1, 8)}};  // [pair][half of the outputs]
 
 // Each of eight entries twice.
 inline __m512 twice(const float* p) {
@@ -30,7 +34,9 @@ inline __m512 twice(const float* p) {
 
 template <int kGroup>
 void round_groups(const Panel& panel, std::uint16_t* out) {
-  const __m512i index[2][2] = {{bytes_of(0, 0), bytes_of(0, 8)}, {bytes_of(1, 0), bytes_of(1, 8)}};
+  __m512i index[2][2];
+  for (int pair = 0; pair < 2; ++pair)
+    for (int half = 0; half < 2; ++half) index[pair][half] = _mm512_load_si512(kIndices[pair][half].at);
   const __m512 minus_zero = _mm512_set1_ps(static_cast<float>(-panel.traits.zero));
   for (int group = 0; group < panel.k / kGroup; ++group) {
     __m512 scale[2], offset[2];

@@ -152,12 +152,16 @@ inline void weigh_block(const AttentionStep& s, const typename Words::Weight* we
     weigh_parts<Words, kEntries, 1, kAhead>(s, weights, sums, d, s.value_dim - d < 16 ? s.value_dim - d : 16);
 }
 
-// Tiles beyond all that the block's entries see are left out.
+// Tiles up to the last that one of some entries sees.
+inline int seen_tiles(const AttentionStep& s, int entry, int entries) {
+  int seen = 0;
+  for (int e = entry; e < entry + entries; ++e) seen = s.begin[e] < s.end[e] && s.end[e] > seen ? s.end[e] : seen;
+  return seen < (s.tiles - 1) * kKvTile ? (seen + kKvTile - 1) / kKvTile : s.tiles;
+}
+
 template <class Words, int kEntries, bool kAhead>
 inline void attend_block(AttentionStep s, int entry) {
-  int seen = 0;
-  for (int e = entry; e < entry + kEntries; ++e) seen = s.begin[e] < s.end[e] && s.end[e] > seen ? s.end[e] : seen;
-  if (seen < (s.tiles - 1) * kKvTile) s.tiles = (seen + kKvTile - 1) / kKvTile;
+  s.tiles = seen_tiles(s, entry, kEntries);
   if (s.tiles == 0) return;
   alignas(64) float scores[kEntries * kKvChunk];
   alignas(64) typename Words::Weight weights[kEntries * kKvChunk];
