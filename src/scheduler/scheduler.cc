@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -72,18 +73,25 @@ Result<SeqId> Scheduler::submit(Request request) {
 }
 
 Status Scheduler::check_queue(std::int64_t prompt, std::int64_t rank) {
-  if (waiting_.empty()) return {};
-  if (stats_.waiting_tokens + prompt > options_.max_waiting_tokens || stats_.waiting >= options_.max_waiting)
+  if (!waiting_.empty() && (stats_.waiting_tokens + prompt > options_.max_waiting_tokens || stats_.waiting >= options_.max_waiting))
     return fail(ErrorCode::kExhausted, "the queue is full: {} requests with {} tokens wait, the estimated wait is {}", stats_.waiting,
                 stats_.waiting_tokens, format_duration(to_seconds(estimated_wait())));
   const TimePoint now = clock_.now();
-  const Sequence& first = *waiting_.begin()->second;
-  if (!queue_.stands(first.arrived ? now - *first.arrived : Duration::zero(), now)) return {};
-  const auto place = waiting_.upper_bound(Order{rank, next_, next_});
-  const std::int64_t ahead = std::distance(waiting_.begin(), place);
-  if (queue_.wait(ahead) <= queue_.target()) return {};
-  return fail(ErrorCode::kExhausted, "too many requests: {} wait before this one, which would take about {}, and more than {} is too long",
-              ahead, format_duration(to_seconds(queue_.wait(ahead))), format_duration(to_seconds(queue_.target())));
+  const auto first = waiting_.empty() ? std::nullopt : waiting_.begin()->second->arrived;
+  if (!queue_.stands(first ? now - *first : Duration::zero(), now)) return {};
+  const std::int64_t ahead = std::distance(waiting_.begin(), waiting_.upper_bound(Order{rank, next_, next_}));
+  const auto left = running_ | std::views::transform([](const Sequence* s) { return s->most - s->known; });
+  if (queue_.soon(ahead, left, free_places(prompt))) return {};
+  queue_.refused(now);
+  return fail(ErrorCode::kExhausted, "too many requests: {} wait before this one, and more than {} would pass before it begins; about {}",
+              ahead, format_duration(to_seconds(queue_.target())), format_duration(to_seconds(estimated_wait())));
+}
+
+// Which nothing but the next step keeps from those who wait: none when there is no memory, or when the prompts ahead take long.
+std::int64_t Scheduler::free_places(std::int64_t prompt) const {
+  if (!waiting_.empty() && waiting_.begin()->second->order.id == blocked_) return 0;
+  if ((waiting_positions() + prompt) * times_.prefill_position() > queue_.target()) return 0;
+  return options_.max_running - stats_.running;
 }
 
 Scheduler::Sequence& Scheduler::make(Request request, std::int64_t rank, SeqId arrival, std::int64_t prompt) {
@@ -109,7 +117,7 @@ void Scheduler::enqueue(Sequence& s) {
 
 void Scheduler::dequeue(Sequence& s) {
   waiting_.erase(s.order);
-  if (waiting_.empty()) queue_.emptied();
+  if (waiting_.empty()) queue_.emptied(clock_.now());
   stats_.waiting = static_cast<std::int64_t>(waiting_.size());
   stats_.waiting_tokens -= s.known;
   if (s.request.start_by) start_by_.erase({*s.request.start_by, s.order.id});
@@ -319,7 +327,7 @@ void Scheduler::settle(Sequence& s, const Row& row, const RowResult& result) {
   if (!result.finished) return;
   ++stats_.finished;
   times_.record_answer(s.known - s.prompt);
-  if (s.began) queue_.ended(clock_.now() - *s.began);
+  if (s.began) queue_.ended(clock_.now() - *s.began, s.known - s.prompt, s.known < s.most);
   this->end(s);
 }
 
@@ -380,11 +388,17 @@ std::span<const TokenId> Scheduler::tokens(SeqId id) const {
   return s == nullptr ? std::span<const TokenId>() : std::span(s->tokens).first(static_cast<std::size_t>(s->known));
 }
 
+// Of prompts, to be computed before one that comes now.
+std::int64_t Scheduler::waiting_positions() const {
+  std::int64_t positions = stats_.waiting_tokens;
+  for (const Sequence* s : running_) positions += s->streams(block_tokens_) ? 0 : s->backlog();
+  return positions;
+}
+
 // The positions ahead take their time, and every step between them that of a decode step; when all places are taken, those ahead
 // and this one wait for answers of average length to end.
 Duration Scheduler::estimated_wait() const {
-  std::int64_t positions = stats_.waiting_tokens;
-  for (const Sequence* s : running_) positions += s->streams(block_tokens_) ? 0 : s->backlog();
+  const std::int64_t positions = waiting_positions();
   const std::int64_t steps = positions / std::max<std::int64_t>(block_tokens_, options_.token_budget - stats_.running);
   const std::int64_t ends = std::max<std::int64_t>(0, stats_.running + stats_.waiting + 1 - options_.max_running);
   return positions * times_.prefill_position() + (steps + ends * times_.answer_tokens() / options_.max_running) * times_.decode_step();

@@ -70,7 +70,7 @@ class TestEngine {
     return *id;
   }
 
-  // One whole step; 1 ms for the step and each prefilled position. The plan stays readable.
+  // One whole step; step_time for the step and 1 ms for each prefilled position. The plan stays readable.
   const StepPlan& step() {
     const StepPlan& plan = scheduler.plan();
     kvcache::apply(plan.memory, memory_, nullptr);
@@ -91,7 +91,7 @@ class TestEngine {
         (said[plan.rows[i].sequence] = {known.begin(), known.end()})
             .insert(said[plan.rows[i].sequence].end(), tokens[i].begin(), tokens[i].end());
     }
-    const Duration elapsed = std::chrono::milliseconds(1 + plan.prefill_positions);
+    const Duration elapsed = step_time + std::chrono::milliseconds(plan.prefill_positions);
     clock.advance(elapsed);
     scheduler.complete(results, elapsed);
     for (auto& [id, answer] : said) end(id, std::move(answer));
@@ -135,6 +135,7 @@ class TestEngine {
     return scheduler.cancel(id);
   }
 
+  Duration step_time = std::chrono::milliseconds(1);
   FakeClock clock;
   kvcache::Cache cache;
   Scheduler scheduler;

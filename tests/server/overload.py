@@ -5,7 +5,7 @@ arrivals, and prints one JSON object: rates, statuses, TTFT of accepted requests
 something other than 429 or 503 was refused, when accepted requests waited more than twice as long as at the sustainable rate (p99), or
 when memory grew by more than a tenth.
 
-  tests/server/overload.py [--seconds 600] [--factor 2] [--prompt 64] [--generate 32] [--clients 32] [-- OPTIONS OF weir serve…]
+  tests/server/overload.py [--seconds 600] [--factor 2] [--prompt 64] [--generate 32] [--clients 32] [--csv FILE] [-- OPTIONS OF weir serve…]
 """
 
 import argparse
@@ -40,8 +40,20 @@ class Run:
         return {"model": MODEL, "prompt": tokens, "max_tokens": self.options.generate, "temperature": 0, "ignore_eos": True}
 
     async def one(self, due: float):
-        connection = self.idle.pop() if self.idle else await Connection.open(self.server.port)
-        status, last, done = None, None, False
+        """A request, on a connection that was used before where there is one: the server may have closed it for idling, so one that
+        ends before its answer begins is replaced once."""
+        for connection in [*self.idle[-1:], None]:
+            if connection is None:
+                connection = await Connection.open(self.server.port)
+            else:
+                self.idle.remove(connection)
+            if await self.ask(connection, due):
+                return
+        self.broken += 1
+
+    async def ask(self, connection: Connection, due: float) -> bool:
+        """False when the connection ended before there was a status."""
+        sent, status, first, last, done = time.monotonic(), None, None, None, False
         try:
             async for event in connection.stream(self.body()):
                 now = time.monotonic()
@@ -51,17 +63,21 @@ class Run:
                 elif event == "[DONE]":
                     done = True
                 elif last is None:
+                    first = last = now
                     self.ttft.append(now - due)
-                    last = now
                 else:
                     self.gaps.append(now - last)
                     last = now
         except (OSError, asyncio.IncompleteReadError):
-            self.broken += 1
-            return
+            if status is None:
+                return False
         if status == 200 and not done:
             self.broken += 1
-        self.idle.append(connection)
+        else:
+            self.idle.append(connection)
+        if self.options.csv:
+            print(*(f"{t:.4f}" if t else "" for t in (due, sent, first, last)), status, sep=",", file=self.options.csv)
+        return True
 
     async def closed_loop(self, seconds: float) -> float:
         end, finished = time.monotonic() + seconds, []
@@ -104,6 +120,7 @@ def main() -> int:
     parser.add_argument("--prompt", type=int, default=64)
     parser.add_argument("--generate", type=int, default=32)
     parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--csv", type=argparse.FileType("w"), help="a line for each request: due, sent, first and last token, status")
     parser.add_argument("serve", nargs="*")
     options = parser.parse_args()
     raise_file_limit(20000)
