@@ -70,12 +70,16 @@ class Attention {
   template <class Emit>
   void cut(std::span<const SequenceSlice> slices, Emit emit) const;
   std::int64_t cost(const Block& block) const;
-  void run(const Task& task, const AttentionSums& partials, Scratch& scratch) const;
+  // `next`: the thread's next task, whose keys and values are asked for at the end of this one; null when there is none.
+  void run(const Task& task, const Task* next, const AttentionSums& partials, Scratch& scratch) const;
 
  private:
-  struct Work;  // buffers of a task
+  struct Work;   // buffers of a task
+  struct Chunk;  // positions that are read together
   Range visible(const SequenceSlice& slice, std::int64_t row) const;
-  void attend_segment(Work& work, std::int64_t segment, std::int64_t segment_end, const AttentionSums& sums) const;
+  Chunk first_chunk(const Task& task, std::int64_t segment) const;
+  Chunk chunk_at(const Task& task, std::int64_t position) const;
+  void attend_segment(Work& work, std::int64_t segment, const AttentionSums& sums) const;
   void see(const Work& work, std::int64_t begin, std::int64_t end) const;
   void finish(const Block& block, std::int64_t entry, const AttentionSums& sums) const;
   void finish_split(const Block& block, const AttentionSums& partials) const;
@@ -91,17 +95,20 @@ class Attention {
 };
 
 struct Attention::Work {
-  const Block& block;
+  const Task& task;
+  const Task* next;
   KvReader reader;
   float* q;  // words
   int *begin, *end;
 
-  Work(const Attention& a, const Block& b, Scratch& scratch)
-      : block(b),
+  Work(const Attention& a, const Task& of, const Task* then, Scratch& scratch)
+      : task(of),
+        next(then),
         reader(a.table_, a.layer_, scratch),
-        q(scratch.take<float>(b.entries() * kernels::key_words(a.word_, a.layer_.key_dim))),
-        begin(scratch.take<int>(b.entries())),
-        end(scratch.take<int>(b.entries())) {
+        q(scratch.take<float>(of.block->entries() * kernels::key_words(a.word_, a.layer_.key_dim))),
+        begin(scratch.take<int>(of.block->entries())),
+        end(scratch.take<int>(of.block->entries())) {
+    const Block& b = *of.block;
     const std::int64_t words = kernels::key_words(a.word_, a.layer_.key_dim);
     const float scale = a.params_.softcap > 0 ? a.params_.scale / a.params_.softcap : a.params_.scale * kLog2E;
     const TileKernels& kernels = a.word_ == KvWord::kBF16Pairs ? a.kernels_.bf16 : a.kernels_.f32;
@@ -124,7 +131,7 @@ Range Attention::visible(const SequenceSlice& slice, std::int64_t row) const {
 
 // Which of the tiles' positions [begin, end) each entry sees.
 void Attention::see(const Work& work, std::int64_t begin, std::int64_t end) const {
-  const Block& b = work.block;
+  const Block& b = *work.task.block;
   for (std::int64_t row = b.row_begin, e = 0; row < b.row_end; ++row) {
     const Range range = visible(*b.slice, row);
     const auto from = static_cast<int>(std::clamp(range.begin, begin, end) - begin);
@@ -136,30 +143,48 @@ void Attention::see(const Work& work, std::int64_t begin, std::int64_t end) cons
   }
 }
 
-// One segment of all (row, head) pairs of the block. The task goes on to `segment_end`.
-void Attention::attend_segment(Work& work, std::int64_t segment, std::int64_t segment_end, const AttentionSums& sums) const {
-  const Block& b = work.block;
+struct Attention::Chunk {
+  KvPlace place;
+  std::int64_t position;
+  int tiles;
+  std::int64_t end() const { return position + tiles * kKvTile; }
+};
+
+Attention::Chunk Attention::chunk_at(const Task& task, std::int64_t position) const {
+  const Block& b = *task.block;
   const SequenceSlice& slice = *b.slice;
+  const KvPlace place{slice.blocks, b.kv_head, visible(slice, b.row_begin).begin, std::int64_t{slice.first_position} + slice.row_count};
+  const std::int64_t last = std::min(visible(slice, b.row_end - 1).end, task.segment_end * std::int64_t{kKvSegment});
+  const std::int64_t end = std::min(last, position / kKvChunk * kKvChunk + kKvChunk);
+  return {place, position, static_cast<int>((end - position + kKvTile - 1) / kKvTile)};  // none behind the task's last position
+}
+
+Attention::Chunk Attention::first_chunk(const Task& task, std::int64_t segment) const {
+  const std::int64_t lowest = visible(*task.block->slice, task.block->row_begin).begin;
+  return chunk_at(task, std::max(lowest / kKvTile * kKvTile, segment * kKvSegment));
+}
+
+// One segment of all (row, head) pairs of the block.
+void Attention::attend_segment(Work& work, std::int64_t segment, const AttentionSums& sums) const {
+  const Block& b = *work.task.block;
   clear(sums, b.entries());
-  const std::int64_t lowest = visible(slice, b.row_begin).begin, highest = visible(slice, b.row_end - 1).end;
-  const KvPlace place{slice.blocks, b.kv_head, lowest, std::int64_t{slice.first_position} + slice.row_count};
-  const std::int64_t end = std::min(highest, (segment + 1) * kKvSegment), last = std::min(highest, segment_end * kKvSegment);
   const auto step = word_ == KvWord::kBF16Pairs ? kernels_.bf16.step : word_ == KvWord::kF16 ? kernels_.step_f16 : kernels_.f32.step;
   KvTiles tiles;
-  const auto tiles_at = [&](std::int64_t position) {
-    return static_cast<int>((std::min(last, position / kKvChunk * kKvChunk + kKvChunk) - position + kKvTile - 1) / kKvTile);
-  };
-  for (std::int64_t position = std::max(lowest / kKvTile * kKvTile, segment * kKvSegment); position < end;) {
-    const int count = tiles_at(position);
-    const std::int64_t next = position + count * kKvTile;
-    work.reader.read(place, position, count, tiles);
+  for (Chunk chunk = first_chunk(work.task, segment); chunk.tiles > 0 && chunk.position < (segment + 1) * kKvSegment;) {
+    work.reader.read(chunk.place, chunk.position, chunk.tiles, tiles);
+    Chunk next = chunk_at(work.task, chunk.end());
     KvTiles ahead{};
-    if (next < last) work.reader.look_ahead(place, next, tiles_at(next), ahead);
-    see(work, position, next);
-    step({static_cast<int>(b.entries()), work.q, kernels::key_words(word_, layer_.key_dim), layer_.value_dim, count, tiles.keys,
+    if (next.tiles > 0) {
+      work.reader.look_ahead(next.place, next.position, next.tiles, ahead);
+    } else if (work.next) {
+      const Chunk other = first_chunk(*work.next, work.next->segment_begin);
+      if (other.tiles > 0) work.reader.look_ahead(other.place, other.position, other.tiles, ahead);
+    }
+    see(work, chunk.position, chunk.end());
+    step({static_cast<int>(b.entries()), work.q, kernels::key_words(word_, layer_.key_dim), layer_.value_dim, chunk.tiles, tiles.keys,
           tiles.values, ahead.keys, ahead.values, work.begin, work.end, params_.softcap * kLog2E, sums,
-          static_cast<int>(position % kKvChunk / kKvTile)});
-    position = next;
+          static_cast<int>(chunk.position % kKvChunk / kKvTile)});
+    chunk = next;
   }
 }
 
@@ -178,21 +203,21 @@ void Attention::finish_split(const Block& block, const AttentionSums& partials) 
   }
 }
 
-void Attention::run(const Task& task, const AttentionSums& partials, Scratch& scratch) const {
+void Attention::run(const Task& task, const Task* next, const AttentionSums& partials, Scratch& scratch) const {
   const Block& block = *task.block;
   const std::int64_t entries = block.entries();
-  Work work(*this, block, scratch);
+  Work work(*this, task, next, scratch);
   if (block.partials >= 0) {
     for (std::int64_t s = task.segment_begin; s < task.segment_end; ++s)
-      attend_segment(work, s, task.segment_end, partials.from(block.partials + (s - block.segment_begin) * entries));
+      attend_segment(work, s, partials.from(block.partials + (s - block.segment_begin) * entries));
     const std::atomic_ref<std::int32_t> left(*block.runs_left);
     if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) finish_split(block, partials);
     return;
   }
   const AttentionSums total = take_sums(entries, layer_.value_dim, scratch), part = take_sums(entries, layer_.value_dim, scratch);
-  attend_segment(work, block.segment_begin, block.segment_end, total);
+  attend_segment(work, block.segment_begin, total);
   for (std::int64_t s = block.segment_begin + 1; s < block.segment_end; ++s) {
-    attend_segment(work, s, block.segment_end, part);
+    attend_segment(work, s, part);
     for (std::int64_t e = 0; e < entries; ++e) kernels_.merge(total.from(e), part.from(e), layer_.value_dim);
   }
   for (std::int64_t e = 0; e < entries; ++e) finish(block, e, total);
@@ -291,7 +316,7 @@ void CpuBackend::attention(ConstMatrix q, std::span<const SequenceSlice> slices,
   const auto run = [&](std::int64_t begin, std::int64_t end, Scratch& scratch) {
     for (std::int64_t i = begin; i < end; ++i) {
       scratch.reset();
-      attention.run(tasks[i], shared, scratch);
+      attention.run(tasks[i], i + 1 < task_count ? &tasks[i + 1] : nullptr, shared, scratch);
     }
   };
   is_worth_sharing(task_count, work) ? run_shares(1, run) : run(0, task_count, scratch_[0]);

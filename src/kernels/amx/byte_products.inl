@@ -6,8 +6,8 @@
 constexpr int kGroup = 32;                         // weights that share a scale; with 16, AVX-512 alone is faster
 constexpr int kGroupsTogether = 4;                 // groups of a step: their sums have a tile each
 constexpr int kTileSums = kTileRows * kPanelOuts;  // of one tile
-constexpr int kRowsOfGroup = kTileRows / kGroupsTogether;
-constexpr int kFewestTileRows = 8;  // fewer are faster without tiles
+constexpr int kQuarters = kGroupsTogether;         // of a step's rows: between them, the tiles get a group each
+constexpr int kFewestTileRows = 8;                 // fewer are faster without tiles
 
 // Tiles 0 to 3 are the sums of a step's groups, then come activations and weights, two of each by turns.
 inline TileConfig byte_config(int rows) {
@@ -17,14 +17,6 @@ inline TileConfig byte_config(int rows) {
   for (int t = 6; t < 8; ++t) config.set(t, kGroup / 4, kTileBytes);
   return config;
 }
-
-// Some groups of a panel for the rows that fill a tile.
-struct Step {
-  int row;  // of the products' rows
-  int panel;
-  int group;  // the first: a multiple of kGroupsTogether
-  int count;  // of groups, up to kGroupsTogether
-};
 
 // What will be expanded next, asked for while the tiles multiply: `lines` at a time until there are none left.
 struct Asking {
@@ -50,112 +42,150 @@ struct ByteTile {
   int groups;
 };
 
-inline bool advance(const ByteTile& b, int end_row, Step& step) {
+// Some groups of a panel for the rows that fill a tile.
+struct Step {
+  int row;  // of the products' rows
+  int panel;
+  int group;  // the first: a multiple of kGroupsTogether
+  int count;  // of groups, up to kGroupsTogether; 0: there is nothing left to do
+  const std::int8_t* x;
+  const std::uint8_t* q;
+
+  void locate(const ByteTile& b) {
+    const QuantizedRows& from = *b.t->x;
+    count = b.groups - group < kGroupsTogether ? b.groups - group : kGroupsTogether;
+    x = from.q + (b.t->first_row + row) * from.k + b.t->k_begin + std::int64_t{group} * kGroup;
+    q = b.q[panel] + std::int64_t{group} * kGroup * kPanelOuts;
+  }
+};
+
+inline Step first_step(const ByteTile& b, int row) {
+  Step step{row, 0, 0, 0, nullptr, nullptr};
+  step.locate(b);
+  return step;
+}
+
+inline Step step_after(const ByteTile& b, int end_row, Step step) {
   step.group += step.count;
   if (step.group == b.groups) {
     step.group = 0;
     if (++step.panel == b.t->count) step.panel = 0, step.row += kTileRows;
   }
-  step.count = b.groups - step.group < kGroupsTogether ? b.groups - step.group : kGroupsTogether;
-  return step.row < end_row;
+  step.count = 0;
+  if (step.row < end_row) step.locate(b);
+  return step;
 }
 
-// Calls f.template operator()<i>() when the step has a group `i`.
-template <class Function>
-inline void for_group(const Step& step, int i, Function f) {
-  if (i < 0 || i >= step.count) return;
-  switch (i) {
-    case 0: return f.template operator()<0>();
-    case 1: return f.template operator()<1>();
-    case 2: return f.template operator()<2>();
-    default: return f.template operator()<3>();
+// Sums of the step's group i, which stay in their tile.
+template <class Tiles, bool kOffset, int i>
+WEIR_INLINE void multiply_group(const ByteTile& b, const Step& step) {
+  if (i >= step.count) return;
+  constexpr int kX = 4 + i % 2, kW = 6 + i % 2;
+  Tiles::template load<kX>(step.x + i * kGroup, b.t->x->k);
+  Tiles::template load<kW>(step.q + i * kGroup * kPanelOuts, kTileBytes);
+  Tiles::template zero<i>();
+  if constexpr (kOffset) {
+    Tiles::template add_bytes<i, kX, kW>();
+  } else {
+    Tiles::template add_signed_bytes<i, kX, kW>();
   }
 }
 
-// Sums of the step's group `i`, which stay in their tile.
-template <class Tiles, bool kOffset>
-inline void multiply_group(const ByteTile& b, const Step& step, int group) {
-  for_group(step, group, [&]<int i> {
-    const QuantizedRows& x = *b.t->x;
-    const std::int64_t at = std::int64_t{step.group + i} * kGroup;
-    constexpr int kX = 4 + i % 2, kW = 6 + i % 2;
-    Tiles::template load<kX>(x.q + (b.t->first_row + step.row) * x.k + b.t->k_begin + at, x.k);
-    Tiles::template load<kW>(b.q[step.panel] + at * kPanelOuts, kTileBytes);
-    Tiles::template zero<i>();
-    if constexpr (kOffset) {
-      Tiles::template add_bytes<i, kX, kW>();
-    } else {
-      Tiles::template add_signed_bytes<i, kX, kW>();
-    }
-  });
+template <class Tiles, int i>
+WEIR_INLINE void store_group(const Step& step, std::int32_t* sums) {
+  if (i < step.count) Tiles::template store<i>(sums + i * kTileSums, kTileBytes);
 }
 
-template <class Tiles>
-inline void store_group(const Step& step, int group, std::int32_t* sums) {
-  for_group(step, group, [&]<int i> { Tiles::template store<i>(sums + i * kTileSums, kTileBytes); });
-}
+// What a step's sums are scaled by and added to.
+struct Scaling {
+  const float *scale, *offset;          // of the weights: [group][kPanelOuts]
+  const float *row_scale, *scaled_sum;  // of the activations: [row][group], `stride` floats from row to row
+  std::int64_t stride;
+  const std::int32_t* sums;  // [group][kTileSums]
+  float* acc;                // [row][kPanelOuts]
+};
 
-// Adds a step's sums to its results; before each quarter of the rows, `next(quarter)` gives the tiles work.
-template <bool kOffset, int kCount, class Next>
-inline void scale_step(const ByteTile& b, const Step& step, int rows, const std::int32_t* sums, Next next) {
+inline Scaling scaling_of(const ByteTile& b, const Step& step, const std::int32_t* sums) {
   const PanelTile& t = *b.t;
-  const RowStart<kGroup> x(*t.x, t.first_row + step.row, t.k_begin + std::int64_t{step.group} * kGroup);
-  const std::int64_t stride = t.x->k / kGroup;
   const Panel& panel = t.panels[step.panel];
-  float* acc = t.acc + step.panel * t.acc_stride + step.row * kPanelOuts;
-  __m512 scale[kCount], offset[kCount];
+  const RowStart<kGroup> x(*t.x, t.first_row + step.row, t.k_begin + std::int64_t{step.group} * kGroup);
+  const std::int64_t at = std::int64_t{step.group} * kPanelOuts;
+  return {panel.scale + at,
+          panel.offset + at,
+          x.scale,
+          x.scaled_sum,
+          t.x->k / kGroup,
+          sums,
+          t.acc + step.panel * t.acc_stride + step.row * kPanelOuts};
+}
+
+// Rows [row, row + kRows) of kCount groups: group by group, so that the rows' chains of additions overlap.
+template <bool kOffset, int kCount, int kRows>
+WEIR_INLINE void scale_rows(const Scaling& s, int row) {
+  const float *row_scale = s.row_scale + row * s.stride, *scaled_sum = s.scaled_sum + row * s.stride;
+  const std::int32_t* sums = s.sums + row * kPanelOuts;
+  float* acc = s.acc + row * kPanelOuts;
+  __m512 total[kRows];
+  WEIR_UNROLL
+  for (int r = 0; r < kRows; ++r) total[r] = _mm512_loadu_ps(acc + r * kPanelOuts);
   WEIR_UNROLL
   for (int i = 0; i < kCount; ++i) {
-    scale[i] = _mm512_loadu_ps(panel.scale + (step.group + i) * kPanelOuts);
-    if constexpr (kOffset) offset[i] = _mm512_loadu_ps(panel.offset + (step.group + i) * kPanelOuts);
-  }
-  const float *row_scale = x.scale, *scaled_sum = x.scaled_sum;
-  for (int quarter = 0, r = 0; quarter < kGroupsTogether; ++quarter) {
-    next(quarter);
-    for (const int end = rows < (quarter + 1) * kRowsOfGroup ? rows : (quarter + 1) * kRowsOfGroup; r < end; ++r) {
-      __m512 total = _mm512_loadu_ps(acc);
-      WEIR_UNROLL
-      for (int i = 0; i < kCount; ++i) {
-        const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + i * kTileSums));
-        const __m512 both = _mm512_mul_ps(scale[i], _mm512_set1_ps(row_scale[i]));
-        if constexpr (kOffset) total = _mm512_fmadd_ps(offset[i], _mm512_set1_ps(scaled_sum[i]), total);
-        total = _mm512_fmadd_ps(sum, both, total);
-      }
-      _mm512_storeu_ps(acc, total);
-      sums += kPanelOuts, acc += kPanelOuts, row_scale += stride, scaled_sum += stride;
+    const __m512 scale = _mm512_loadu_ps(s.scale + i * kPanelOuts);
+    const __m512 offset = kOffset ? _mm512_loadu_ps(s.offset + i * kPanelOuts) : _mm512_setzero_ps();
+    WEIR_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + i * kTileSums + r * kPanelOuts));
+      const __m512 both = _mm512_mul_ps(scale, _mm512_set1_ps(row_scale[r * s.stride + i]));
+      if constexpr (kOffset) total[r] = _mm512_fmadd_ps(offset, _mm512_set1_ps(scaled_sum[r * s.stride + i]), total[r]);
+      total[r] = _mm512_fmadd_ps(sum, both, total[r]);
     }
   }
+  WEIR_UNROLL
+  for (int r = 0; r < kRows; ++r) _mm512_storeu_ps(acc + r * kPanelOuts, total[r]);
 }
 
-template <bool kOffset, class Next>
-inline void scale_step(const ByteTile& b, const Step& step, int rows, const std::int32_t* sums, Next next) {
-  switch (step.count) {
-    case 4: return scale_step<kOffset, 4>(b, step, rows, sums, next);
-    case 3: return scale_step<kOffset, 3>(b, step, rows, sums, next);
-    case 2: return scale_step<kOffset, 2>(b, step, rows, sums, next);
-    default: return scale_step<kOffset, 1>(b, step, rows, sums, next);
-  }
+// Adds a step's sums to its results, a quarter of the rows at a time; before each quarter the tiles get a group of the next step. A
+// group leaves its tile a quarter later than it was multiplied: it need not be waited for. kRows: of the tiles, 0 when they are fewer
+// than kTileRows.
+template <class Tiles, bool kOffset, int kCount, int kRows>
+inline void run_step(const ByteTile& b, const Scaling& s, int rows, const Step& next, std::int32_t* next_sums, Asking& asking) {
+  const int quarter_rows = kRows > 0 ? kRows / kQuarters : (rows + kQuarters - 1) / kQuarters;
+  const auto quarter = [&]<int i> {
+    asking.ask();
+    if constexpr (i > 0) store_group<Tiles, i - 1>(next, next_sums);
+    multiply_group<Tiles, kOffset, i>(b, next);
+    if constexpr (kRows > 0) return scale_rows<kOffset, kCount, kRows / kQuarters>(s, i * (kRows / kQuarters));
+    const int end = rows < (i + 1) * quarter_rows ? rows : (i + 1) * quarter_rows;
+    for (int r = i * quarter_rows; r < end; ++r) scale_rows<kOffset, kCount, 1>(s, r);
+  };
+  quarter.template operator()<0>();
+  quarter.template operator()<1>();
+  quarter.template operator()<2>();
+  quarter.template operator()<3>();
+  store_group<Tiles, kQuarters - 1>(next, next_sums);
 }
 
 // Rows [begin, end): `rows` at a time, all of which fill the configured tiles.
-template <class Tiles, bool kOffset>
+template <class Tiles, bool kOffset, int kRows>
 inline void multiply_rows(const ByteTile& b, int begin, int end, int rows, Asking& asking) {
   const TileScope<Tiles> scope(byte_config(rows));
   alignas(64) std::int32_t sums[2][kGroupsTogether * kTileSums];
-  Step now{begin, 0, 0, 0};
-  advance(b, end, now);
-  for (int i = 0; i < kGroupsTogether; ++i) multiply_group<Tiles, kOffset>(b, now, i), store_group<Tiles>(now, i, sums[0]);
-  for (int turn = 0;; turn ^= 1) {
-    Step next = now;
-    const bool more = advance(b, end, next);
-    if (!more) next.count = 0;
-    scale_step<kOffset>(b, now, rows, sums[turn], [&](int i) {
-      asking.ask();
-      store_group<Tiles>(next, i - 1, sums[turn ^ 1]);  // a quarter later than it was multiplied: it need not be waited for
-      multiply_group<Tiles, kOffset>(b, next, i);
-    });
-    if (!more) return;
-    store_group<Tiles>(next, kGroupsTogether - 1, sums[turn ^ 1]);
+  Step now = first_step(b, begin);
+  const auto start = [&]<int i> { multiply_group<Tiles, kOffset, i>(b, now), store_group<Tiles, i>(now, sums[0]); };
+  start.template operator()<0>();
+  start.template operator()<1>();
+  start.template operator()<2>();
+  start.template operator()<3>();
+  for (int turn = 0; now.count > 0; turn ^= 1) {
+    const Step next = step_after(b, end, now);
+    const Scaling s = scaling_of(b, now, sums[turn]);
+    const auto run = [&]<int kCount> { run_step<Tiles, kOffset, kCount, kRows>(b, s, rows, next, sums[turn ^ 1], asking); };
+    switch (now.count) {
+      case 4: run.template operator()<4>(); break;
+      case 3: run.template operator()<3>(); break;
+      case 2: run.template operator()<2>(); break;
+      default: run.template operator()<1>();
+    }
     now = next;
   }
 }
@@ -185,8 +215,8 @@ void multiply_tile(const PanelTile& t) {
   }
   Asking asking = asking_of(t, b.groups);
   const int whole = t.rows / kTileRows * kTileRows, rest = t.rows - whole;
-  if (whole > 0) multiply_rows<Tiles, kOffset>(b, 0, whole, kTileRows, asking);
-  if (rest >= kFewestTileRows) return multiply_rows<Tiles, kOffset>(b, whole, t.rows, rest, asking);
+  if (whole > 0) multiply_rows<Tiles, kOffset, kTileRows>(b, 0, whole, kTileRows, asking);
+  if (rest >= kFewestTileRows) return multiply_rows<Tiles, kOffset, 0>(b, whole, t.rows, rest, asking);
   if (rest > 0) multiply_without_tiles(t, whole);
 }
 
