@@ -78,7 +78,7 @@ Status Scheduler::check_queue(std::int64_t prompt, std::int64_t rank) {
                 stats_.waiting_tokens, format_duration(to_seconds(estimated_wait())));
   const TimePoint now = clock_.now();
   const auto first = waiting_.empty() ? std::nullopt : waiting_.begin()->second->arrived;
-  if (!queue_.stands(first ? now - *first : Duration::zero(), now)) return {};
+  if (!queue_.stands(first ? now - *first : Duration::zero(), stats_.waiting, now)) return {};
   const std::int64_t ahead = std::distance(waiting_.begin(), waiting_.upper_bound(Order{rank, next_, next_}));
   const auto left = running_ | std::views::transform([](const Sequence* s) { return s->most - s->known; });
   if (queue_.soon(ahead, left, free_places(prompt))) return {};
@@ -127,7 +127,7 @@ void Scheduler::dequeue(Sequence& s) {
 void Scheduler::begin(Sequence& s) {
   if (!s.arrived) return;
   s.began = clock_.now();
-  queue_.began(*s.began - *s.arrived, *s.began);
+  queue_.began(*s.began - *s.arrived, stats_.waiting - 1, *s.began);
   s.arrived.reset();
 }
 

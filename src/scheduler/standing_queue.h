@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a queue should stop growing. A burst may wait as long as it takes; but where requests have begun too late for a while, the queue
-// only adds to everybody's wait, and who comes then is refused unless few are before it. The idea is CoDel's (Nichols and Jacobson,
-// "Controlling Queue Delay", ACM Queue 10(5), 2012): the time waited tells a good queue from a bad one, its length does not.
+// When a queue should stop growing. A burst may wait as long as it takes, and so may clients of which each waits for its answer before it
+// asks again, however many they are; but where requests begin too late and more come than end, the queue only adds to everybody's wait,
+// and those that would begin late are refused. The idea is CoDel's (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5),
+// 2012): the time waited tells a good queue from a bad one, its length does not.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +14,20 @@
 namespace weir::scheduler {
 
 struct WaitLimits {
-  // Longer waits than this make a bad queue. Zero: a tenth of what a request takes to run, at least 100 ms and at most 10 s.
+  // Longer waits than this are late. Zero: a tenth of what a request takes to run, at least 100 ms and at most 10 s.
   Duration target = Duration::max();
-  // For so long they are put up with, in all: time without them gives a fifth of itself back.
-  Duration patience = std::chrono::seconds(1);
 };
 
 class StandingQueue {
  public:
   explicit StandingQueue(const WaitLimits& limits) : limits_(limits) {}
 
-  // A request began, having waited for so long.
-  void began(Duration waited, TimePoint now) { note(waited, now); }
+  // A request began, having waited for so long; so many still wait.
+  void began(Duration waited, std::int64_t waiting, TimePoint now) {
+    ++begun_;
+    look(waiting, now);
+    note(waited, now);
+  }
   // One ended after so many tokens; `early`: before it had all that it might have.
   void ended(Duration served, std::int64_t tokens, bool early) {
     const double share = served_ > 0 ? kShare : 1;
@@ -33,14 +36,22 @@ class StandingQueue {
     early_ += ((early ? 1.0 : 0.0) - early_) * share;
   }
   void emptied(TimePoint now) { note(Duration::zero(), now); }
-  void refused(TimePoint now) { last_bad_ = now; }
+  void refused(TimePoint now) {
+    ++refused_;
+    last_bad_ = now;
+  }
 
   // Whether requests have begun too late for too long; `first_waited`: how long the next to begin has waited already. Then only those
   // should be taken for which there will be a place soon(), until for a while none was late and none refused. (That chance empties the
   // queue does not end an overload.)
-  bool stands(Duration first_waited, TimePoint now) {
-    if (first_waited > target()) note(first_waited, now);
-    if (stands_ && now - last_bad_ >= limits_.patience) stands_ = false;
+  bool stands(Duration first_waited, std::int64_t waiting, TimePoint now) {
+    look(waiting, now);
+    if (late(first_waited)) note(first_waited, now);
+    if (limits_.target != Duration::max() && first_waited > seconds_between(kMostServices * served_, 5, 120)) {
+      stands_ = true;
+      last_bad_ = now;
+    }
+    if (stands_ && now - last_bad_ >= 2 * window()) stands_ = false;
     return stands_;
   }
   // Whether a place for a request with `ahead` before it is likely to be free within the target, where those that run may have
@@ -57,37 +68,54 @@ class StandingQueue {
     const auto needed = static_cast<double>(ahead + 1 - free);
     return needed <= 0 || (needed * served_ <= target * running && needed <= ends);
   }
-  Duration target() const {
-    if (limits_.target != Duration::zero()) return limits_.target;
-    const auto tenth = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(served_ / 10));
-    return std::clamp<Duration>(tenth, std::chrono::milliseconds(100), std::chrono::seconds(10));
-  }
+  Duration target() const { return limits_.target != Duration::zero() ? limits_.target : seconds_between(served_ / 10, 0.1, 10); }
 
  private:
-  static constexpr int kRecovery = 5;
-  static constexpr double kShare = 1.0 / 16;  // of the newest in an average
+  static constexpr double kShare = 1.0 / 16;      // of the newest in an average
+  static constexpr double kPatience = 2.5;        // windows in which requests may begin late in a growing queue
+  static constexpr int kRecovery = 5;             // other time gives a fifth of itself back
+  static constexpr double kMostServices = 8;      // nobody waits longer than so many requests take, even in a queue that hardly grows
+  static constexpr std::int64_t kFewestMore = 3;  // that a queue must grow by in a window, and at least by
+  static constexpr std::int64_t kMoreOf = 8;      // an eighth of those that began
 
+  static Duration seconds_between(double seconds, double least, double most) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::clamp(seconds, least, most)));
+  }
+  Duration window() const { return seconds_between(served_ / 2, 0.5, 10); }
+  bool late(Duration waited) const { return waited > target(); }
+
+  // Once a window: does the queue grow, or would it, had none been refused?
+  void look(std::int64_t waiting, TimePoint now) {
+    if (window_began_ && now - *window_began_ < window()) return;
+    if (window_began_) grows_ = waiting - waiting_ + refused_ >= std::max(kFewestMore, begun_ / kMoreOf);
+    window_began_ = now;
+    waiting_ = waiting;
+    begun_ = refused_ = 0;
+  }
   void note(Duration waited, TimePoint now) {
     const Duration since = noted_ ? now - *noted_ : Duration::zero();
-    if (late_) {
-      patience_ = std::max(patience_ - since, Duration::zero());
+    if (late_ && grows_) {
+      spent_ += since;
     } else if (!stands_) {
-      patience_ = std::min(patience_ + since / kRecovery, limits_.patience);
+      spent_ = std::max(spent_ - since / kRecovery, Duration::zero());
     }
     noted_ = now;
-    late_ = waited > target();
-    if (!late_) return;
+    late_ = late(waited);
+    if (!late_ || !grows_) return;
     last_bad_ = now;
-    if (patience_ == Duration::zero()) stands_ = true;
+    if (to_seconds(spent_) >= kPatience * to_seconds(window())) stands_ = true;
   }
 
   WaitLimits limits_;
-  double served_ = 0, tokens_ = 0, early_ = 0;  // averages over those that ended: seconds from begin to end, tokens, whether early
-  std::optional<TimePoint> noted_;              // when a wait was noted, and whether it was too long
+  double served_ = 0, tokens_ = 0, early_ = 0;          // averages over those that ended: seconds from begin to end, tokens, whether early
+  std::optional<TimePoint> window_began_;               // since when the following are counted
+  std::int64_t waiting_ = 0, begun_ = 0, refused_ = 0;  // waiting_: when it began
+  bool grows_ = false;                                  // in the window before
+  std::optional<TimePoint> noted_;                      // when a wait was noted, and whether it was too long
   bool late_ = false;
-  Duration patience_ = limits_.patience;  // what is left of it
+  Duration spent_{};  // of the patience
   bool stands_ = false;
-  TimePoint last_bad_{};  // when a request was late or refused
+  TimePoint last_bad_{};  // when a request was refused or, in a growing queue, late
 };
 
 }  // namespace weir::scheduler

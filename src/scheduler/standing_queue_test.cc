@@ -113,6 +113,30 @@ TEST(StandingQueue, BelowTheLimitNobodyIsRefused) {
   EXPECT_LT(static_cast<double>(offering.refused), 0.01 * static_cast<double>(offering.taken));
 }
 
+// Clients that wait for their answers: six times as many as there are places. Their queue is long, and does not grow.
+TEST(StandingQueue, AFixedNumberOfClientsMayWait) {
+  TestEngine e(blocks_of_4(200), shedding());
+  Offering offering(e);
+  for (int i = 0; i < 24; ++i) EXPECT_TRUE(offering.offer());
+  const TimePoint end = e.clock.now() + seconds(60);
+  while (e.clock.now() < end) {
+    offering.step();
+    for (std::size_t i = 0; i < e.finished.size(); ++i) offering.offer();
+  }
+  EXPECT_EQ(offering.refused, 0);
+  EXPECT_GT(offering.wait(0.5), milliseconds(130)) << "which is late";
+  // One client more for each that ends, now and then: the queue grows slowly, until waits are too long in any case.
+  for (int extra = 0; offering.refused == 0 && extra < 10'000; ++extra) {
+    for (int i = 0; i < 20; ++i) {
+      offering.step();
+      for (std::size_t f = 0; f < e.finished.size(); ++f) offering.offer();
+    }
+    offering.offer();
+  }
+  EXPECT_GT(offering.refused, 0);
+  EXPECT_LT(offering.wait(1), seconds(6));
+}
+
 TEST(StandingQueue, WithoutALimitTheQueueIsBoundedByItsLength) {
   SchedulerOptions options = shedding();
   options.wait = {};
