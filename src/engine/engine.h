@@ -28,8 +28,8 @@ struct EngineOptions {
   std::optional<DType> kv_type = {};
   std::int32_t max_running = 32;  // sequences at once
   std::int32_t max_waiting = 1024;
-  // A queue that has kept requests waiting for longer than this for a second in all takes only those that would wait less; a burst may wait.
-  // Zero: a tenth of what requests take to run, at least 100 ms and at most 10 s.
+  // Once requests have begun later than this for a while in a queue that grows, only those are taken that would begin sooner
+  // (scheduler/standing_queue.h). Zero: a tenth of what requests take to run, at least 100 ms and at most 10 s.
   Duration max_wait = Duration::max();
   std::int32_t token_budget = 512;    // positions in a step at most
   std::string policy = "first-come";  // or "priority", "deadline", "fair-share"

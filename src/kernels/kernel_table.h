@@ -190,7 +190,9 @@ struct KernelTable {
   void (*residual_tile)(const ResidualTile& tile);
   void (*packed_tile)(const PackedTile& tile);
   void (*packed_residuals)(const PackedResiduals& tile);
-  int most_packed_rows;  // up to so many rows packed_tile is as fast as expand_panels and panel_tile; 0: it never is
+  // Up to so many rows packed_tile is as fast as expand_panels and panel_tile; 0: it never is. K-quants have scales of scales, which cost
+  // more to unpack.
+  int most_packed_rows, most_packed_rows_of_k;
 
   // The panel's weights rounded to bf16, to nearest even, as plain_panels.h has them: [k/2][kPanelOuts][2]. Null: the table gains
   // nothing by products in bf16 with quantised weights. Only with plain.bf16_tile.

@@ -224,7 +224,8 @@ void run_wide(const KernelTable& table, const QuantizedTask& t, Scratch& scratch
 
 void run_quantized(const KernelTable& table, const QuantizedTask& task, Scratch& scratch) {
   if (!task.input) return run_wide(table, task, scratch);
-  const bool few = task.row_end - task.row_begin <= table.most_packed_rows;
+  const bool nested = packed_traits(task.job->weight->view.type).scales >= PackedScales::kSuper;
+  const bool few = task.row_end - task.row_begin <= (nested ? table.most_packed_rows_of_k : table.most_packed_rows);
   return few && task.job->weight->packed ? run_packed(table, task, scratch) : run_panels(table, task, scratch);
 }
 

@@ -120,8 +120,9 @@ void add_engine(ServeRows& t) {
   t.count("engine.max_running", 1, 1e6, "Sequences computed at a time.", WEIR_AT(serve.engine.max_running)).flag = "max-running";
   t.count("engine.max_waiting", 0, 1e6, "Sequences in the queue; beyond, 429.", WEIR_AT(serve.engine.max_waiting)).flag = "max-waiting";
   t.duration("engine.max_wait", 0, 24 * 3600,
-             "Where requests have waited longer than this for a second in all, those that would wait so long are refused with 429; a burst may "
-             "wait. 0s: a tenth of what requests take to run, 100 ms to 10 s.",
+             "While more requests come than end and they have begun later than this for a while, those that would begin later are refused "
+             "with 429; a burst may wait, and so may up to eight times as many clients as run at a time that each wait for their answers. "
+             "0s: a tenth of what requests take to run, 100 ms to 10 s.",
              WEIR_AT(serve.engine.max_wait))
       .flag = "max-wait";
   t.count("engine.token_budget", 1, 1 << 20, "Positions in one step.", WEIR_AT(serve.engine.token_budget)).flag = "token-budget";

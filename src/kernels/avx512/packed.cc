@@ -228,7 +228,7 @@ void packed_residuals(const PackedResiduals& t) {
 void add_packed(KernelTable& table) {
   table.packed_tile = packed_tile;
   table.packed_residuals = packed_residuals;
-  table.most_packed_rows = 64;
+  table.most_packed_rows = table.most_packed_rows_of_k = 64;
 }
 
 }  // namespace weir::kernels::avx512

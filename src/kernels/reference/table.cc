@@ -23,6 +23,7 @@ const KernelTable& reference_table() {
       .packed_tile = reference::packed_tile,
       .packed_residuals = reference::packed_residuals,
       .most_packed_rows = 0,
+      .most_packed_rows_of_k = 0,
       .widen_panel = reference::widen_panel,
       .wide_tile = reference::wide_tile,
       .rms_norm = reference::rms_norm,
