@@ -51,6 +51,7 @@ CpuFeatures detect() {
   const bool avx2 = b >> 5 & 1;
   const bool vbmi = c >> 1 & 1, f = b >> 16 & 1, dq = b >> 17 & 1, bw = b >> 30 & 1, vl = b >> 31 & 1, vnni = c >> 11 & 1;
   const bool amx_bf16 = d >> 22 & 1, fp16 = d >> 23 & 1, amx_tile = d >> 24 & 1, amx_int8 = d >> 25 & 1;
+  features.prefetches_rows = vendor_is("AuthenticAMD");
   features.avx2 = saves_ymm && avx2 && fma && f16c;
   features.avx512_vnni = features.avx2 && saves_zmm && f && dq && bw && vl && vnni;
   features.avx512_fp16 = features.avx512_vnni && fp16;

@@ -120,6 +120,7 @@ struct PackedTile {
   std::int64_t acc_stride;
   std::int64_t ahead_bytes = 0;  // that follow these inputs: brought nearer on the way
   Destination out = {};
+  std::int64_t row_ahead_bytes = 0;  // KernelTable's
 };
 
 struct PackedResiduals {
@@ -171,6 +172,8 @@ struct SsdStep {  // one head, one row of the state space scan; state [head_dim]
   float* out;
 };
 
+inline constexpr std::int64_t kRowAheadBytes = 6144;  // 4 to 12 KiB are alike: docs/performance.md
+
 struct KernelTable {
   const char* name;
 
@@ -193,6 +196,9 @@ struct KernelTable {
   // Up to so many rows packed_tile is as fast as expand_panels and panel_tile; 0: it never is. K-quants have scales of scales, which cost
   // more to unpack.
   int most_packed_rows, most_packed_rows_of_k;
+
+  // A single row asks for the weights that lie so far ahead; 0: it does not, since the processor's own prefetching is faster.
+  std::int64_t row_ahead_bytes = 0;
 
   // The panel's weights rounded to bf16, to nearest even, as plain_panels.h has them: [k/2][kPanelOuts][2]. Null: the table gains
   // nothing by products in bf16 with quantised weights. Only with plain.bf16_tile.

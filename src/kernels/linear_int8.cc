@@ -180,6 +180,7 @@ void run_packed(const KernelTable& table, const QuantizedTask& t, Scratch& scrat
       const auto k = static_cast<int>(end - begin);
       PackedTile tile{panels, k, &t.input->rows, 0, rows, acc, stride, k / shape.unit_inputs * shape.unit_bytes};
       if (end == w.cols()) tile.out = {t.job->out.row(t.row_begin) + o, t.job->out.stride};
+      tile.row_ahead_bytes = table.row_ahead_bytes;
       table.packed_tile(tile);
       table.packed_residuals({panels, &t.input->residuals, residuals_of(t, begin, end), acc, stride});
     }

@@ -32,11 +32,11 @@ struct Buffers {
 };
 
 // The block of inputs after [k, k + kPlainBlock) of panels at output `o`, in the packed weight; this one again after the last.
-const std::byte* next_block(const Weight& weight, std::int64_t o, std::int64_t k) {
+const std::byte* next_block(const Weight& weight, std::int64_t o, int panels, std::int64_t k) {
   const std::int64_t whole = plain_panel_bytes(weight.view.type, weight.in());
   std::int64_t next_o = o, next_k = k + kPlainBlock;
-  if (next_k >= weight.in()) next_k = 0, next_o += kPlainPanels * kPanelOuts;
-  if (next_o + kPlainPanels * kPanelOuts > weight.out()) next_o = o, next_k = k;
+  if (next_k >= weight.in()) next_k = 0, next_o += panels * kPanelOuts;
+  if (next_o + panels * kPanelOuts > weight.out()) next_o = o, next_k = k;
   return weight.packed + next_o / kPanelOuts * whole + plain_panel_bytes(weight.view.type, next_k);
 }
 
@@ -47,7 +47,7 @@ PanelBlock load_block(const KernelTable& table, const Weight& weight, std::int64
   block.next_step = type == DType::kF16 ? 32 : 64;
   if (weight.packed) {
     block.w = weight.packed + o / kPanelOuts * block.stride + plain_panel_bytes(type, k);
-    block.next = next_block(weight, o, k);
+    block.next = next_block(weight, o, panels, k);
     block.next_stride = block.stride;
   } else {
     block.w = block.next = buffers.packed;
@@ -73,6 +73,7 @@ struct Input {
 void multiply(const KernelTable& table, const Input& in, std::int64_t k, PanelBlock block, float* acc) {
   const std::int64_t acc_stride = in.x.rows * kPanelOuts;
   const auto rows = static_cast<int>(in.x.rows);
+  if (rows == 1 && table.row_ahead_bytes == 0) block.next = nullptr;
   if (!in.rounded.data) return table.plain.tile({block, in.x.data + k, in.x.stride, rows, acc, acc_stride});
   block.k = plain_padded(block.k);
   table.plain.bf16_tile({block, in.rounded.data + k, in.rounded.stride, rows, acc, acc_stride});

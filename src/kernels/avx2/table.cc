@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The avx2 table: the reference with every group of kernels replaced.
 #include "kernels/avx2/kernels.h"
+#include "kernels/cpu_features.h"
 
 namespace weir::kernels {
 
@@ -9,6 +10,7 @@ const KernelTable* avx2_table() {
   static const KernelTable kTable = [] {
     KernelTable table = reference_table();
     table.name = "avx2";
+    table.row_ahead_bytes = cpu_features().prefetches_rows ? 0 : kRowAheadBytes;
     avx2::add_panels(table);
     avx2::add_float(table);
     avx2::add_plain(table);

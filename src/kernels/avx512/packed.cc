@@ -131,13 +131,13 @@ void some_rows(const PackedTile& t, int first, int rows, Ahead ahead, Map map) {
 #include "kernels/avx512/packed_row.inl"
 
 // Several passes share out what follows these inputs. A single one looks a little ahead of itself, but not where memory is all that
-// counts (8 bits, read in order): the processor's own prefetching is faster there.
+// counts (8 bits, read in order) and the processor's own prefetching is faster.
 template <class P>
 Ahead ahead_of(const PackedTile& t, int pass, int passes) {
   const PackedShape& shape = *t.panels.shape;
   const int blocks = t.k / 32, lines = static_cast<int>((t.ahead_bytes / 64 + blocks - 1) / blocks);
   const std::byte* units = t.panels.packed + t.panels.k_begin / P::kUnit * shape.unit_bytes;
-  if (passes == 1) return {units + kAheadBytes, P::kLow == 8 && t.rows <= kRowsInOrder ? 0 : lines};
+  if (passes == 1) return {units + kAheadBytes, P::kLow == 8 && t.rows <= kRowsInOrder && t.row_ahead_bytes == 0 ? 0 : lines};
   const int each = (lines + passes - 1) / passes, left = lines - pass * each;
   return {units + t.k / P::kUnit * shape.unit_bytes + std::int64_t{pass} * each * blocks * 64, left > each ? each : left};
 }
@@ -148,7 +148,7 @@ void packed_tile(const PackedTile& t) {
     using P = decltype(packed);
     if (t.rows == 1) {
       const RowStart<P::kGroup> x(*t.x, t.first_row, t.panels.k_begin);
-      return row_of_packed<P, 2>(t.panels, t.panels.k_begin, t.k, x, t.acc, t.acc_stride, map);
+      return row_of_packed<P, 2>(t.panels, t.panels.k_begin, t.k, x, t.acc, t.acc_stride, map, t.row_ahead_bytes);
     }
     const int passes = (t.rows + kMostRows - 1) / kMostRows;
     for (int i = 0, row = 0; i < passes; ++i) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row times packed panels: four sums where rows_of_packed<P, 1> would have two, so that their latencies overlap, and no asking
-// ahead: the processor's own prefetching is faster where memory is all that counts.
+// One row times packed panels: four sums where rows_of_packed<P, 1> would have two, so that their latencies overlap.
 
 // Quads of one panel from the kAt-th on, line after line of the low bits, as they lie in memory; quads of the first and of the second
 // half have sums of their own.
@@ -21,10 +20,11 @@ WEIR_INLINE void sum_block(const std::byte* values, const std::int8_t* q, Map ma
   for (int p = 0; p < kPanels; ++p) quads_of_row<P, 0>(values + p * P::kPanelStep, x, map, sums[p]);
 }
 
-// `k` inputs of the panels from `k_begin` on times the row that x begins with, added to acc and acc + acc_stride.
+// `k` inputs of the panels from `k_begin` on times the row that x begins with, added to acc and acc + acc_stride. What lies ahead_bytes
+// ahead is asked for; 0: nothing is.
 template <class P, int kPanels, class Map>
 void row_of_packed(const PackedPanels& panels, std::int64_t k_begin, int k, const RowStart<P::kGroup> x, float* acc,
-                   std::int64_t acc_stride, Map map) {
+                   std::int64_t acc_stride, Map map, std::int64_t ahead_bytes = 0) {
   constexpr bool kOffset = has_offset(P::kScales);
   constexpr int kGroup = P::kGroup, kSums = 32 / kGroup;
   const PackedShape& shape = *panels.shape;
@@ -37,7 +37,10 @@ void row_of_packed(const PackedPanels& panels, std::int64_t k_begin, int k, cons
   int inside = static_cast<int>(k_begin % P::kUnit);
   WEIR_UNROLL
   for (int p = 0; p < kPanels; ++p) whole[p] = unit_scale<P::kScales>(unit, p);
-  for (int i = 0; i < k; i += 32, inside += 32) {
+  const std::int64_t block_bytes = shape.unit_bytes * 32 / P::kUnit;
+  const std::byte* ahead = unit + inside / 32 * block_bytes + ahead_bytes;
+  for (int i = 0; i < k; i += 32, inside += 32, ahead += block_bytes) {
+    for (std::int64_t line = 0; ahead_bytes > 0 && line < block_bytes; line += 64) __builtin_prefetch(ahead + line, 0, 2);
     if (inside == P::kUnit) {
       inside = 0;
       unit += shape.unit_bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The avx512 table: the reference with every group of kernels replaced.
 #include "kernels/avx512/kernels.h"
+#include "kernels/cpu_features.h"
 
 namespace weir::kernels {
 
@@ -9,6 +10,7 @@ const KernelTable* avx512_table() {
   static const KernelTable kTable = [] {
     KernelTable table = reference_table();
     table.name = "avx512";
+    table.row_ahead_bytes = cpu_features().prefetches_rows ? 0 : kRowAheadBytes;
     avx512::add_panels(table);
     avx512::add_packed(table);
     avx512::add_float(table);
