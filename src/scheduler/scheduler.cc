@@ -81,16 +81,16 @@ Status Scheduler::check_queue(std::int64_t prompt, std::int64_t rank) {
   if (!queue_.stands(first ? now - *first : Duration::zero(), stats_.waiting, now)) return {};
   const std::int64_t ahead = std::distance(waiting_.begin(), waiting_.upper_bound(Order{rank, next_, next_}));
   const auto left = running_ | std::views::transform([](const Sequence* s) { return s->most - s->known; });
-  if (queue_.soon(ahead, left, free_places(prompt))) return {};
+  if (queue_.soon(ahead, left, free_places())) return {};
   queue_.refused(now);
   return fail(ErrorCode::kExhausted, "too many requests: {} wait before this one, and more than {} would pass before it begins; about {}",
               ahead, format_duration(to_seconds(queue_.target())), format_duration(to_seconds(estimated_wait())));
 }
 
 // Which nothing but the next step keeps from those who wait: none when there is no memory, or when the prompts ahead take long.
-std::int64_t Scheduler::free_places(std::int64_t prompt) const {
+std::int64_t Scheduler::free_places() const {
   if (!waiting_.empty() && waiting_.begin()->second->order.id == blocked_) return 0;
-  if ((waiting_positions() + prompt) * times_.prefill_position() > queue_.target()) return 0;
+  if (waiting_positions() * times_.prefill_position() > queue_.target()) return 0;
   return options_.max_running - stats_.running;
 }
 

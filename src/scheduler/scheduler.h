@@ -87,7 +87,7 @@ class Scheduler {
   void expire();
   void admit();
   Status check_queue(std::int64_t prompt, std::int64_t rank);
-  std::int64_t free_places(std::int64_t prompt) const;
+  std::int64_t free_places() const;
   std::int64_t waiting_positions() const;
   void begin(Sequence& s);
   bool open(Sequence& s, const kvcache::Cache::Promises& promises);

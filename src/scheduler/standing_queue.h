@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a queue should stop growing. A burst may wait as long as it takes, and so may clients of which each waits for its answer before it
-// asks again, however many they are; but where requests begin too late and more come than end, the queue only adds to everybody's wait,
+// asks again; but where requests begin too late and more come than end, the queue only adds to everybody's wait,
 // and those that would begin late are refused. The idea is CoDel's (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 10(5),
 // 2012): the time waited tells a good queue from a bad one, its length does not.
 #pragma once
@@ -47,7 +47,7 @@ class StandingQueue {
   bool stands(Duration first_waited, std::int64_t waiting, TimePoint now) {
     look(waiting, now);
     if (late(first_waited)) note(first_waited, now);
-    if (limits_.target != Duration::max() && first_waited > seconds_between(kMostServices * served_, 5, 120)) {
+    if (first_waited > std::max(target(), seconds_between(kMostServices * served_, 5, 120))) {
       stands_ = true;
       last_bad_ = now;
     }

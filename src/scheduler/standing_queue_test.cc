@@ -104,6 +104,18 @@ TEST(StandingQueue, AnOverloadOfLongRequestsIsOneEvenWhenItsQueueEmptiesNowAndTh
   e.drain();
 }
 
+// What is free is given away, however long the prompt, and however bad things were a moment ago.
+TEST(StandingQueue, AfterAnOverloadAnIdleEngineTakesALongPrompt) {
+  TestEngine e(blocks_of_4(200), shedding());
+  Offering offering(e);
+  offering.run(seconds(20), kSustainable / 2);
+  EXPECT_GT(offering.refused, 0);
+  e.drain();
+  Request request = talkative(300, 4);
+  EXPECT_TRUE(e.try_submit(std::move(request)));
+  e.drain();
+}
+
 TEST(StandingQueue, BelowTheLimitNobodyIsRefused) {
   TestEngine e(blocks_of_4(200), shedding());
   Offering offering(e);
