@@ -78,7 +78,7 @@ Status Scheduler::check_queue(std::int64_t prompt, std::int64_t rank) {
                 stats_.waiting_tokens, format_duration(to_seconds(estimated_wait())));
   const TimePoint now = clock_.now();
   const auto first = waiting_.empty() ? std::nullopt : waiting_.begin()->second->arrived;
-  if (!queue_.stands(first ? now - *first : Duration::zero(), stats_.waiting, now)) return {};
+  if (!queue_.stands(first ? now - *first : Duration::zero(), requests(), now)) return {};
   const std::int64_t ahead = std::distance(waiting_.begin(), waiting_.upper_bound(Order{rank, next_, next_}));
   const auto left = running_ | std::views::transform([](const Sequence* s) { return s->most - s->known; });
   if (queue_.soon(ahead, left, free_places())) return {};
@@ -99,6 +99,7 @@ Scheduler::Sequence& Scheduler::make(Request request, std::int64_t rank, SeqId a
   Sequence& s = *sequences_.emplace(id, std::make_unique<Sequence>(cache_)).first->second;
   s.request = std::move(request);
   s.order = {rank, arrival.valid() ? arrival : id, id};
+  ++requests_[s.order.arrival];
   s.known = s.prompt = prompt;
   s.most = prompt + s.request.max_tokens;
   return s;
@@ -127,7 +128,7 @@ void Scheduler::dequeue(Sequence& s) {
 void Scheduler::begin(Sequence& s) {
   if (!s.arrived) return;
   s.began = clock_.now();
-  queue_.began(*s.began - *s.arrived, stats_.waiting - 1, *s.began);
+  queue_.began(*s.began - *s.arrived, requests(), *s.began);
   s.arrived.reset();
 }
 
@@ -165,6 +166,7 @@ void Scheduler::requeue(Sequence& s) {
 void Scheduler::end(Sequence& s) {
   if (s.row >= 0) planned_[static_cast<std::size_t>(s.row)] = nullptr;
   s.running ? stop(s) : dequeue(s);
+  if (const auto request = requests_.find(s.order.arrival); --request->second == 0) requests_.erase(request);
   sequences_.erase(s.order.id);
 }
 
@@ -352,6 +354,7 @@ void Scheduler::reset() {
   plan_ = {};
   sequences_.clear();
   stats_.running = stats_.waiting = stats_.waiting_tokens = 0;
+  requests_.clear();
   blocked_ = {};
 }
 

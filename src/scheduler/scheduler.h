@@ -88,6 +88,7 @@ class Scheduler {
   void admit();
   Status check_queue(std::int64_t prompt, std::int64_t rank);
   std::int64_t free_places() const;
+  std::int64_t requests() const { return static_cast<std::int64_t>(requests_.size()); }
   std::int64_t waiting_positions() const;
   void begin(Sequence& s);
   bool open(Sequence& s, const kvcache::Cache::Promises& promises);
@@ -102,6 +103,7 @@ class Scheduler {
   const Clock& clock_;
   std::int32_t block_tokens_;
   std::unordered_map<SeqId, std::unique_ptr<Sequence>> sequences_;
+  std::unordered_map<SeqId, std::int32_t> requests_;  // by arrival: sequences of it, forks included
   std::map<Order, Sequence*> waiting_;
   std::set<std::pair<TimePoint, SeqId>> start_by_;
   std::vector<Sequence*> running_;  // by order

@@ -22,10 +22,10 @@ class StandingQueue {
  public:
   explicit StandingQueue(const WaitLimits& limits) : limits_(limits) {}
 
-  // A request began, having waited for so long; so many still wait.
-  void began(Duration waited, std::int64_t waiting, TimePoint now) {
+  // A request began, having waited for so long; so many requests wait or run.
+  void began(Duration waited, std::int64_t inside, TimePoint now) {
     ++begun_;
-    look(waiting, now);
+    look(inside, now);
     note(waited, now);
   }
   // One ended after so many tokens; `early`: before it had all that it might have.
@@ -44,10 +44,10 @@ class StandingQueue {
   // Whether requests have begun too late for too long; `first_waited`: how long the next to begin has waited already. Then only those
   // should be taken for which there will be a place soon(), until for a while none was late and none refused. (That chance empties the
   // queue does not end an overload.)
-  bool stands(Duration first_waited, std::int64_t waiting, TimePoint now) {
-    look(waiting, now);
+  bool stands(Duration first_waited, std::int64_t inside, TimePoint now) {
+    look(inside, now);
     if (late(first_waited)) note(first_waited, now);
-    if (first_waited > std::max(target(), seconds_between(kMostServices * served_, 5, 120))) {
+    if (first_waited > std::max(target(), seconds_between(kMostServices * served_, 30, 120))) {
       stands_ = true;
       last_bad_ = now;
     }
@@ -74,8 +74,9 @@ class StandingQueue {
   static constexpr double kShare = 1.0 / 16;      // of the newest in an average
   static constexpr double kPatience = 2.5;        // windows in which requests may begin late in a growing queue
   static constexpr int kRecovery = 5;             // other time gives a fifth of itself back
-  static constexpr double kMostServices = 8;      // nobody waits longer than so many requests take, even in a queue that hardly grows
-  static constexpr std::int64_t kFewestMore = 3;  // that a queue must grow by in a window, and at least by
+  static constexpr double kMostServices = 8;      // even in a queue that hardly grows nobody waits longer than these take, at least 30 s
+  static constexpr double kMemory = 16;           // windows in which most of a larger number of requests is forgotten
+  static constexpr std::int64_t kFewestMore = 3;  // requests that there must be more after a window, and at least
   static constexpr std::int64_t kMoreOf = 8;      // an eighth of those that began
 
   static Duration seconds_between(double seconds, double least, double most) {
@@ -84,13 +85,20 @@ class StandingQueue {
   Duration window() const { return seconds_between(served_ / 2, 0.5, 10); }
   bool late(Duration waited) const { return waited > target(); }
 
-  // Once a window: does the queue grow, or would it, had none been refused?
-  void look(std::int64_t waiting, TimePoint now) {
-    if (window_began_ && now - *window_began_ < window()) return;
-    if (window_began_) grows_ = waiting - waiting_ + refused_ >= std::max(kFewestMore, begun_ / kMoreOf);
+  // Once a window: are more requests here than there ever were of late, or would be, had none been refused? A fixed number of clients
+  // never is more than itself, however its requests come and go.
+  void look(std::int64_t inside, TimePoint now) {
+    const auto here = static_cast<double>(inside + refused_);
+    if (!window_began_) window_began_ = now;
+    peak_ = std::max(peak_, here);
+    const Duration since = now - *window_began_;
+    if (since < window()) return;
+    grows_ = peak_ - level_ >= static_cast<double>(std::max(kFewestMore, begun_ / kMoreOf));
+    const double forgotten = std::min(1.0, to_seconds(since) / (kMemory * to_seconds(window())));
+    level_ = peak_ > level_ ? peak_ : level_ - (level_ - peak_) * forgotten;
     window_began_ = now;
-    waiting_ = waiting;
-    begun_ = refused_ = 0;
+    peak_ = here;
+    begun_ = 0;
   }
   void note(Duration waited, TimePoint now) {
     const Duration since = noted_ ? now - *noted_ : Duration::zero();
@@ -107,11 +115,12 @@ class StandingQueue {
   }
 
   WaitLimits limits_;
-  double served_ = 0, tokens_ = 0, early_ = 0;          // averages over those that ended: seconds from begin to end, tokens, whether early
-  std::optional<TimePoint> window_began_;               // since when the following are counted
-  std::int64_t waiting_ = 0, begun_ = 0, refused_ = 0;  // waiting_: when it began
-  bool grows_ = false;                                  // in the window before
-  std::optional<TimePoint> noted_;                      // when a wait was noted, and whether it was too long
+  double served_ = 0, tokens_ = 0, early_ = 0;  // averages over those that ended: seconds from begin to end, tokens, whether early
+  std::optional<TimePoint> window_began_;       // since when the following are counted
+  std::int64_t begun_ = 0, refused_ = 0;        // of requests: in the window; in all
+  double peak_ = 0, level_ = 0;                 // of requests here and refused ones: in the window; of late
+  bool grows_ = false;                          // in the window before
+  std::optional<TimePoint> noted_;              // when a wait was noted, and whether it was too long
   bool late_ = false;
   Duration spent_{};  // of the patience
   bool stands_ = false;
