@@ -119,11 +119,12 @@ void add_engine(ServeRows& t) {
       "kv-type";
   t.count("engine.max_running", 1, 1e6, "Sequences computed at a time.", WEIR_AT(serve.engine.max_running)).flag = "max-running";
   t.count("engine.max_waiting", 0, 1e6, "Sequences in the queue; beyond, 429.", WEIR_AT(serve.engine.max_waiting)).flag = "max-waiting";
-  t.duration("engine.max_wait", 0, 24 * 3600,
-             "While more requests come than end and they have begun later than this for a while, those that would begin later are refused "
-             "with 429; a burst may wait, and so may up to eight times as many clients as run at a time that each wait for their answers. "
-             "0s: a tenth of what requests take to run, 100 ms to 10 s.",
-             WEIR_AT(serve.engine.max_wait))
+  t.duration(
+       "engine.max_wait", 0, 24 * 3600,
+       "While more requests come than end and they have begun later than this for a while, those that would begin later are refused "
+       "with 429; a burst may wait, and so may clients that each wait for their answers, until a wait takes as long as eight requests "
+       "and more than 30 s. 0s: a tenth of what requests take to run, 100 ms to 10 s.",
+       WEIR_AT(serve.engine.max_wait))
       .flag = "max-wait";
   t.count("engine.token_budget", 1, 1 << 20, "Positions in one step.", WEIR_AT(serve.engine.token_budget)).flag = "token-budget";
   auto& policy = t.text("engine.policy", "Who goes first. auto: with keys each gets its share (fair-share), else who comes first.",

@@ -68,10 +68,12 @@ class Run:
                 else:
                     self.gaps.append(now - last)
                     last = now
+            broken = status == 200 and not done
         except (OSError, asyncio.IncompleteReadError):
             if status is None:
                 return False
-        if status == 200 and not done:
+            broken = True
+        if broken:
             self.broken += 1
         else:
             self.idle.append(connection)
