@@ -51,14 +51,15 @@ CpuFeatures detect() {
   const bool avx2 = b >> 5 & 1;
   const bool vbmi = c >> 1 & 1, f = b >> 16 & 1, dq = b >> 17 & 1, bw = b >> 30 & 1, vl = b >> 31 & 1, vnni = c >> 11 & 1;
   const bool amx_bf16 = d >> 22 & 1, fp16 = d >> 23 & 1, amx_tile = d >> 24 & 1, amx_int8 = d >> 25 & 1;
-  features.prefetches_rows = vendor_is("AuthenticAMD");
+  const bool amd = vendor_is("AuthenticAMD");
+  features.row_ahead_bytes = amd ? 0 : 6144;
   features.avx2 = saves_ymm && avx2 && fma && f16c;
   features.avx512_vnni = features.avx2 && saves_zmm && f && dq && bw && vl && vnni;
   features.avx512_fp16 = features.avx512_vnni && fp16;
   if (a < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return features;
   features.avx_vnni = features.avx2 && (a >> 4 & 1);
   features.avx512_bf16 = features.avx512_vnni && (a >> 5 & 1);
-  features.fast_bf16_dots = features.avx512_bf16 && vendor_is("AuthenticAMD");
+  features.fast_bf16_dots = features.avx512_bf16 && amd;
   const bool saves_tiles = (saved & 0x60000) == 0x60000;
   features.avx512_vbmi = features.avx512_vnni && vbmi;
   features.amx = features.avx512_bf16 && vbmi && saves_tiles && amx_tile && amx_int8 && amx_bf16 && may_use_tiles();

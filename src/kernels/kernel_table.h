@@ -172,8 +172,6 @@ struct SsdStep {  // one head, one row of the state space scan; state [head_dim]
   float* out;
 };
 
-inline constexpr std::int64_t kRowAheadBytes = 6144;  // 4 to 12 KiB are alike: docs/performance.md
-
 struct KernelTable {
   const char* name;
 
@@ -197,7 +195,7 @@ struct KernelTable {
   // more to unpack.
   int most_packed_rows, most_packed_rows_of_k;
 
-  // A single row asks for the weights that lie so far ahead; 0: it does not, since the processor's own prefetching is faster.
+  // A single row asks for the weights that lie so far ahead; 0: it does not (CpuFeatures).
   std::int64_t row_ahead_bytes = 0;
 
   // The panel's weights rounded to bf16, to nearest even, as plain_panels.h has them: [k/2][kPanelOuts][2]. Null: the table gains

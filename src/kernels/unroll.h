@@ -11,3 +11,16 @@
 
 // For the pieces of an inner loop: a call there would bring its registers to memory and back.
 #define WEIR_INLINE inline __attribute__((always_inline))
+
+namespace weir::kernels {
+
+// Calls f.template operator()<i>() for i below kCount: where a register's number must be a constant.
+template <int kCount, int i = 0, class Function>
+WEIR_INLINE void for_each_index(Function f) {
+  if constexpr (i < kCount) {
+    f.template operator()<i>();
+    for_each_index<kCount, i + 1>(f);
+  }
+}
+
+}  // namespace weir::kernels

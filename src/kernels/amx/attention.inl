@@ -10,22 +10,14 @@ constexpr int kPairsOfChunk = kTilesOfChunk / 2;
 constexpr int kTogether = 4;                 // tiles of sums
 constexpr std::int64_t kMostValueDim = 256;  // with tiles
 
-// Calls f.template operator()<i>() for i below kCount.
-template <int kCount, int i = 0, class Function>
-WEIR_INLINE void for_each_tile(Function f) {
-  if constexpr (i < kCount) {
-    f.template operator()<i>();
-    for_each_tile<kCount, i + 1>(f);
-  }
-}
-// The same for i below `count`, up to kTogether.
+// Calls f.template operator()<i>() for i below `count`, up to kTogether.
 template <class Function>
 WEIR_INLINE void for_tiles(int count, Function f) {
   switch (count) {
-    case 4: return for_each_tile<4>(f);
-    case 3: return for_each_tile<3>(f);
-    case 2: return for_each_tile<2>(f);
-    default: return for_each_tile<1>(f);
+    case 4: return for_each_index<4>(f);
+    case 3: return for_each_index<3>(f);
+    case 2: return for_each_index<2>(f);
+    default: return for_each_index<1>(f);
   }
 }
 

@@ -15,12 +15,9 @@ inline TileConfig bf16_config(int rows, int tiles_a) {
 }
 
 // Calls f.template operator()<a, p>() for each tile of sums.
-template <int kA, int kPanels, int at = 0, class Function>
-inline void for_sums(Function f) {
-  if constexpr (at < kA * kPanels) {
-    f.template operator()<at / kPanels, at % kPanels>();
-    for_sums<kA, kPanels, at + 1>(f);
-  }
+template <int kA, int kPanels, class Function>
+WEIR_INLINE void for_sums(Function f) {
+  for_each_index<kA * kPanels>([&]<int at> { f.template operator()<at / kPanels, at % kPanels>(); });
 }
 
 // The sums of rows `a` with panels from p on; the weights lie in their tiles when a > 0.

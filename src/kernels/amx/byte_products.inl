@@ -150,18 +150,14 @@ WEIR_INLINE void scale_rows(const Scaling& s, int row) {
 template <class Tiles, bool kOffset, int kCount, int kRows>
 inline void run_step(const ByteTile& b, const Scaling& s, int rows, const Step& next, std::int32_t* next_sums, Asking& asking) {
   const int quarter_rows = kRows > 0 ? kRows / kQuarters : (rows + kQuarters - 1) / kQuarters;
-  const auto quarter = [&]<int i> {
+  for_each_index<kQuarters>([&]<int i> {
     asking.ask();
     if constexpr (i > 0) store_group<Tiles, i - 1>(next, next_sums);
     multiply_group<Tiles, kOffset, i>(b, next);
     if constexpr (kRows > 0) return scale_rows<kOffset, kCount, kRows / kQuarters>(s, i * (kRows / kQuarters));
     const int end = rows < (i + 1) * quarter_rows ? rows : (i + 1) * quarter_rows;
     for (int r = i * quarter_rows; r < end; ++r) scale_rows<kOffset, kCount, 1>(s, r);
-  };
-  quarter.template operator()<0>();
-  quarter.template operator()<1>();
-  quarter.template operator()<2>();
-  quarter.template operator()<3>();
+  });
   store_group<Tiles, kQuarters - 1>(next, next_sums);
 }
 
@@ -171,11 +167,7 @@ inline void multiply_rows(const ByteTile& b, int begin, int end, int rows, Askin
   const TileScope<Tiles> scope(byte_config(rows));
   alignas(64) std::int32_t sums[2][kGroupsTogether * kTileSums];
   Step now = first_step(b, begin);
-  const auto start = [&]<int i> { multiply_group<Tiles, kOffset, i>(b, now), store_group<Tiles, i>(now, sums[0]); };
-  start.template operator()<0>();
-  start.template operator()<1>();
-  start.template operator()<2>();
-  start.template operator()<3>();
+  for_each_index<kGroupsTogether>([&]<int i> { multiply_group<Tiles, kOffset, i>(b, now), store_group<Tiles, i>(now, sums[0]); });
   for (int turn = 0; now.count > 0; turn ^= 1) {
     const Step next = step_after(b, end, now);
     const Scaling s = scaling_of(b, now, sums[turn]);

@@ -10,7 +10,7 @@ const KernelTable* avx2_table() {
   static const KernelTable kTable = [] {
     KernelTable table = reference_table();
     table.name = "avx2";
-    table.row_ahead_bytes = cpu_features().prefetches_rows ? 0 : kRowAheadBytes;
+    table.row_ahead_bytes = cpu_features().row_ahead_bytes;
     avx2::add_panels(table);
     avx2::add_float(table);
     avx2::add_plain(table);

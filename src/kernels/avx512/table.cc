@@ -10,7 +10,7 @@ const KernelTable* avx512_table() {
   static const KernelTable kTable = [] {
     KernelTable table = reference_table();
     table.name = "avx512";
-    table.row_ahead_bytes = cpu_features().prefetches_rows ? 0 : kRowAheadBytes;
+    table.row_ahead_bytes = cpu_features().row_ahead_bytes;
     avx512::add_panels(table);
     avx512::add_packed(table);
     avx512::add_float(table);
