@@ -201,6 +201,8 @@ struct KernelTable {
   // The panel's weights rounded to bf16, to nearest even, as plain_panels.h has them: [k/2][kPanelOuts][2]. Null: the table gains
   // nothing by products in bf16 with quantised weights. Only with plain.bf16_tile.
   void (*round_panel)(const Panel& panel, std::uint16_t* out) = nullptr;
+  // The same for `k` inputs of the panels of a packed stripe: what expand_panels and round_panel give, without the detour.
+  void (*round_packed)(const PackedPanels& from, int k, std::uint16_t* const* out) = nullptr;
 
   // The panel's weights as floats, [k][kPanelOuts].
   void (*widen_panel)(const Panel& panel, float* wide);

@@ -25,10 +25,11 @@ std::int64_t range_end(std::int64_t from, std::int64_t range, std::int64_t k) {
   return k - from <= range + kMostPanelInputs - kPanelInputs ? k : from + range;
 }
 
-// Where panels are expanded.
+// Where panels are brought to bf16, and where they are expanded before that if the weight is not packed.
 struct Buffers {
-  Buffers(DType type, Scratch& scratch) {
-    for (Panel& panel : panels) panel = take_panel(type, scratch);
+  Buffers(DType type, bool packed, Scratch& scratch) {
+    if (!packed)
+      for (Panel& panel : panels) panel = take_panel(type, scratch);
     rounded = scratch.take<std::uint16_t>(kPlainPanels * kStride);
   }
   static constexpr std::int64_t kStride = std::int64_t{kMostPanelInputs} * kPanelOuts;
@@ -36,20 +37,44 @@ struct Buffers {
   std::uint16_t* rounded;
 };
 
-// Inputs from `begin` on of panels from output `o` on.
+// Inputs [begin, begin + k) of panels from output `o` on.
 PanelBlock expand(const KernelTable& table, const RoundedTask& t, const PackedShape& shape, std::int64_t o, int panels, std::int64_t begin,
-                  const Buffers& buffers) {
+                  int k, const Buffers& buffers) {
+  const Weight& weight = *t.job->weight;
   Panel own[kPanelsTogether] = {buffers.panels[0], buffers.panels[1]};
   for (int p = 0; p < panels; p += kPanelsTogether) {
     const int count = std::min(kPanelsTogether, panels - p);
-    load_panels(table, *t.job->weight, shape, o + std::int64_t{p} * kPanelOuts, t.out_end, begin, count, own);
-    for (int i = 0; i < count; ++i) table.round_panel(own[i], buffers.rounded + (p + i) * Buffers::kStride);
+    const std::int64_t first = o + std::int64_t{p} * kPanelOuts;
+    std::uint16_t* const out[kPanelsTogether] = {buffers.rounded + p * Buffers::kStride, buffers.rounded + (p + 1) * Buffers::kStride};
+    if (weight.packed) {
+      table.round_packed({weight.view.type, &shape, weight.packed + first / kStripeOuts * shape.bytes, count, begin}, k, out);
+      continue;
+    }
+    load_panels(table, weight, shape, first, t.out_end, begin, count, own);
+    for (int i = 0; i < count; ++i) table.round_panel(own[i], out[i]);
   }
   return {.type = DType::kBF16,
           .w = reinterpret_cast<const std::byte*>(buffers.rounded),
           .stride = Buffers::kStride * static_cast<std::int64_t>(sizeof(std::uint16_t)),
           .panels = panels,
-          .k = own[0].k};
+          .k = k};
+}
+
+// What is expanded next, asked for while these inputs are multiplied: those of the same outputs from `begin` on, up to the range's end,
+// then the range's first ones of the next outputs.
+LinesAhead weights_ahead(const RoundedTask& t, const PackedShape& shape, std::int64_t o, std::int64_t begin, std::int64_t from,
+                         std::int64_t to, std::int64_t k) {
+  const Weight& weight = *t.job->weight;
+  if (begin == to) begin = from, o += kOutsTogether;
+  if (!weight.packed || o >= weight.out()) return {};
+  const std::int64_t inputs = chunk_at(weight.in(), begin), stripes = (std::min(weight.out() - o, kOutsTogether) + kStripeOuts - 1) / kStripeOuts;
+  const std::int64_t lines = (inputs / shape.unit_inputs * shape.unit_bytes + 63) / 64;
+  const std::int64_t steps = k / kPlainPadding * ((t.row_end - t.row_begin + 31) / 32) * stripes;
+  return {.row = weight.packed + o / kStripeOuts * shape.bytes + begin / shape.unit_inputs * shape.unit_bytes,
+          .stride = shape.bytes,
+          .rows_left = stripes,
+          .lines = lines,
+          .each = (stripes * lines + steps - 1) / steps};
 }
 
 }  // namespace
@@ -66,7 +91,7 @@ void round_input_row(const KernelTable& table, const float* x, std::int64_t inpu
 void run_rounded(const KernelTable& table, const RoundedTask& t, Scratch& scratch) {
   const TensorView& w = t.job->weight->view;
   const PackedShape shape = packed_shape(w.type, w.cols());
-  const Buffers buffers(w.type, scratch);
+  const Buffers buffers(w.type, t.job->weight->packed != nullptr, scratch);
   const std::int64_t rows = t.row_end - t.row_begin, range = range_inputs(rows), stride = rows * kPanelOuts;
   const std::int64_t panels = (t.out_end - t.out_begin + kPanelOuts - 1) / kPanelOuts;
   const bool whole = range_end(0, range, w.cols()) == w.cols();  // the sums of some panels are done before the next ones
@@ -77,11 +102,11 @@ void run_rounded(const KernelTable& table, const RoundedTask& t, Scratch& scratc
       const auto outs = static_cast<int>(std::min(t.out_end - o, kOutsTogether));
       const int count = (outs + kPanelOuts - 1) / kPanelOuts;
       float* sums = whole ? acc : acc + (o - t.out_begin) / kPanelOuts * stride;
-      if (from == 0) std::fill_n(sums, count * stride, 0.0f);
-      for (std::int64_t begin = from; begin < to;) {
-        const PanelBlock block = expand(table, t, shape, o, count, begin, buffers);
-        table.plain.bf16_tile({block, t.input.data + begin, t.input.stride, static_cast<int>(rows), sums, stride});
-        begin += block.k;
+      for (std::int64_t begin = from, k; begin < to; begin += k) {
+        k = chunk_at(w.cols(), begin);
+        const PanelBlock block = expand(table, t, shape, o, count, begin, static_cast<int>(k), buffers);
+        LinesAhead ahead = weights_ahead(t, shape, o, begin + k, from, to, k);
+        table.plain.bf16_tile({block, t.input.data + begin, t.input.stride, static_cast<int>(rows), sums, stride, begin == 0, &ahead});
       }
       if (to == w.cols()) write_dots(table, *t.job, t.row_begin, t.row_end, sums, o, outs, stride);
     }

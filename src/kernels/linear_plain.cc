@@ -76,7 +76,7 @@ void multiply(const KernelTable& table, const Input& in, std::int64_t k, PanelBl
   if (rows == 1 && table.row_ahead_bytes == 0) block.next = nullptr;
   if (!in.rounded.data) return table.plain.tile({block, in.x.data + k, in.x.stride, rows, acc, acc_stride});
   block.k = plain_padded(block.k);
-  table.plain.bf16_tile({block, in.rounded.data + k, in.rounded.stride, rows, acc, acc_stride});
+  table.plain.bf16_tile({block, in.rounded.data + k, in.rounded.stride, rows, acc, acc_stride, k == 0});
 }
 
 // Panels multiplied together. A single row is bound by memory, which is fastest in order; two panels where a sum's latency would show.
@@ -103,7 +103,7 @@ void run_plain(const KernelTable& table, const PlainTask& task, Scratch& scratch
   for (std::int64_t o = task.out_begin; o < task.out_end; o += together) {
     const auto outs = static_cast<int>(std::min<std::int64_t>(task.out_end - o, together));
     const int panels = (outs + kPanelOuts - 1) / kPanelOuts;
-    std::fill_n(acc, panels * x.rows * kPanelOuts, 0.0f);
+    if (!rounded) std::fill_n(acc, panels * x.rows * kPanelOuts, 0.0f);
     for (std::int64_t k = 0; k < x.cols; k += kPlainBlock) multiply(table, input, k, load_block(table, weight, o, panels, k, buffers), acc);
     write_dots(table, *task.job, task.row_begin, task.row_end, acc, o, outs, x.rows * kPanelOuts);
   }

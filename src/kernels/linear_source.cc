@@ -11,7 +11,7 @@ namespace weir::kernels {
 namespace {
 
 constexpr std::int64_t kMostBlockRows = 256;    // rows that share one expansion of a panel
-constexpr std::int64_t kMostRoundedRows = 512;  // the same in bf16, where threads share outputs: products are so fast that expanding counts
+constexpr std::int64_t kMostRoundedRows = 256;  // the same in bf16, where threads share outputs: products are so fast that expanding counts
 constexpr std::int64_t kFewestBlockRows = 32;   // fewer are not worth reading all weights for them alone: docs/performance.md
 constexpr std::int64_t kPreparedRows = 8;       // rows that a thread prepares before it asks for more, at most
 constexpr int kLooks = 1000;                    // at what another thread does before the processor is offered to it

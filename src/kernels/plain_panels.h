@@ -59,6 +59,23 @@ struct PlainTile {
   std::int64_t acc_stride;
 };
 
+// Lines of memory that a tile asks for on its way, a few with every 32 inputs: `lines` of each of some rows. Goes on from tile to tile.
+struct LinesAhead {
+  const std::byte* row = nullptr;
+  std::int64_t stride = 0;     // bytes from row to row
+  std::int64_t rows_left = 0;  // this one included; 0: nothing is asked for
+  std::int64_t lines = 0, line = 0;
+  std::int64_t each = 1;  // lines at a time
+
+  void ask() {
+    for (std::int64_t i = 0; i < each && rows_left > 0; ++i) {
+      __builtin_prefetch(row + line * 64, 0, 2);
+      if (++line < lines) continue;
+      line = 0, row += stride, --rows_left;
+    }
+  }
+};
+
 // The same with bf16 weights and activations rounded to bf16; k is a multiple of kPlainPadding.
 struct Bf16Tile {
   PanelBlock block;
@@ -67,6 +84,8 @@ struct Bf16Tile {
   int rows;
   float* acc;
   std::int64_t acc_stride;
+  bool fresh = false;           // acc is not read: the sums begin with this block
+  LinesAhead* ahead = nullptr;  // a hint
 };
 
 // The part of a kernel table for these weights.

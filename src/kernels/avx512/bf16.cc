@@ -47,7 +47,7 @@ inline void block(const Bf16Tile& t, int row, int panel) {
   for (int r = 0; r < kTile; ++r) WEIR_UNROLL
   for (int p = 0; p < kPanels; ++p) {
     float* acc = t.acc + (panel + p) * t.acc_stride + (row + r) * kPanelOuts;
-    _mm512_storeu_ps(acc, _mm512_add_ps(_mm512_loadu_ps(acc), sums[r][p]));
+    _mm512_storeu_ps(acc, t.fresh ? sums[r][p] : _mm512_add_ps(_mm512_loadu_ps(acc), sums[r][p]));
   }
 }
 
