@@ -30,6 +30,7 @@ struct DotsTile {
   float* out;
   std::int64_t out_stride;
   std::int64_t dots_stride = 0;  // from panel to panel
+  bool past_caches = false;      // whole lines of out may go straight to memory
 };
 
 // Activations as int8: per block of 32, scale = largest magnitude / 127, rounded to nearest even. Row r starts at r · k (q),
@@ -194,6 +195,10 @@ struct KernelTable {
   // Up to so many rows packed_tile is as fast as expand_panels and panel_tile; 0: it never is. K-quants have scales of scales, which cost
   // more to unpack.
   int most_packed_rows, most_packed_rows_of_k;
+
+  // Outputs of a block of rows that are larger go straight to memory: they would not stay in the nearer caches, but drive activations
+  // from there. 0: none do.
+  std::int64_t most_cached_output = 0;
 
   // A single row asks for the weights that lie so far ahead; 0: it does not (CpuFeatures).
   std::int64_t row_ahead_bytes = 0;

@@ -4,6 +4,7 @@
 #include "kernels/kernel_table.h"
 
 #include <cmath>
+#include <memory>
 
 #include "kernels/packed_panels.h"
 #include "kernels/reference/kernels.h"
@@ -124,6 +125,10 @@ TEST_P(Tables, MultiplyPanelsToTheSameBitsAsTheReference) {
   }
 }
 
+struct alignas(64) AlignedLine {
+  float floats[16];
+};
+
 struct PackedStripe {
   explicit PackedStripe(DType type, const PanelsAndRows& in)
       : shape(packed_shape(type, in.cols)), bytes(static_cast<std::size_t>(shape.bytes)), panels{type, &shape, bytes.data(), 2, 0} {
@@ -201,6 +206,61 @@ TEST_P(Tables, RoundPanelsToTheNearestBf16) {
         ASSERT_EQ(bf16_to_float(rounded[static_cast<std::size_t>((k / 2 * kPanelOuts + o) * 2 + k % 2)]),
                   bf16_to_float(float_to_bf16(exact)))
             << dtype_name(type) << " input " << k << " output " << o;
+      }
+    }
+  }
+}
+
+TEST_P(Tables, RoundPackedStripesToTheSameBitsAsTheirPanels) {
+  if (!table().round_packed) return;
+  for (const DType type : kQuantized) {
+    const PanelsAndRows in(type, 1);
+    const PackedStripe stripe(type, in);
+    const auto size = static_cast<std::size_t>(in.cols) * kPanelOuts;
+    std::vector<std::uint16_t> expected(size), whole(2 * size), second(size);
+    const auto from_begin = [&](int p) { return whole.data() + static_cast<std::size_t>(p) * size; };
+    std::uint16_t* const both[2] = {from_begin(0), from_begin(1)};
+    table().round_packed(stripe.panels, in.cols, both);
+    // The later half, of one panel alone.
+    const int unit = stripe.shape.unit_inputs, half = in.cols > unit ? in.cols / 2 : 0;
+    PackedPanels later = stripe.panels;
+    later.k_begin = half, later.count = 1;
+    std::uint16_t* const one[2] = {second.data(), nullptr};
+    table().round_packed(later, in.cols - half, one);
+    for (int p = 0; p < 2; ++p) {
+      table().round_panel(in.both[p], expected.data());
+      ASSERT_EQ(std::memcmp(from_begin(p), expected.data(), size * sizeof(std::uint16_t)), 0) << dtype_name(type) << " panel " << p;
+    }
+    const std::size_t rest = size - static_cast<std::size_t>(half) * kPanelOuts;
+    ASSERT_EQ(std::memcmp(second.data(), from_begin(0) + (size - rest), rest * sizeof(std::uint16_t)), 0) << dtype_name(type);
+  }
+}
+
+TEST_P(Tables, WriteSumsToTheOutputWhicheverWayTheyGo) {
+  constexpr std::int64_t kRows = 7, kStride = 64;  // floats of a row of the output: whole lines
+  const Floats dots = random_floats(3 * kRows * kPanelOuts, 4), bias = random_floats(kStride, 5),
+               before = random_floats(kRows * kStride, 6);
+  for (const int outs : {48, 37}) {
+    for (const int shift : {0, 1}) {  // at the start of a line, and not
+      for (const int ways : {0, 1, 2, 3, 4, 5, 6, 7}) {
+        const bool with_bias = ways & 1, accumulate = ways & 2, past_caches = ways & 4;
+        auto room = std::make_unique<AlignedLine[]>(kRows * kStride / 16 + 1);
+        float* out = room[0].floats + shift;
+        std::copy(before.begin(), before.end(), out);
+        table().write_dots(
+            {dots.data(), with_bias ? bias.data() : nullptr, accumulate, outs, kRows, out, kStride, kRows * kPanelOuts, past_caches});
+        for (std::int64_t r = 0; r < kRows; ++r) {
+          for (std::int64_t o = 0; o < kStride; ++o) {
+            const float old = before[static_cast<std::size_t>(r * kStride + o)];
+            float expected = old;
+            if (o < outs) {
+              expected = dots[static_cast<std::size_t>(o / kPanelOuts * kRows * kPanelOuts + r * kPanelOuts + o % kPanelOuts)];
+              if (with_bias) expected += bias[static_cast<std::size_t>(o)];
+              if (accumulate) expected = old + expected;
+            }
+            ASSERT_EQ(out[r * kStride + o], expected) << outs << " outputs, shift " << shift << ", ways " << ways << ", row " << r;
+          }
+        }
       }
     }
   }

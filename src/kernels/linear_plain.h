@@ -26,8 +26,10 @@ void pack_plain_panel(const KernelTable& table, const Weight& weight, std::int64
 // Brings what tiles computed for outputs from `out_begin` on to the job's output.
 inline void write_dots(const KernelTable& table, const LinearJob& job, std::int64_t row_begin, std::int64_t row_end, const float* dots,
                        std::int64_t out_begin, int outs, std::int64_t dots_stride = 0) {
+  const std::int64_t bytes = (row_end - row_begin) * job.out.cols * static_cast<std::int64_t>(sizeof(float));
+  const bool past_caches = table.most_cached_output > 0 && bytes > table.most_cached_output;
   table.write_dots({dots, job.bias ? job.bias + out_begin : nullptr, job.accumulate, outs, row_end - row_begin,
-                    job.out.row(row_begin) + out_begin, job.out.stride, dots_stride});
+                    job.out.row(row_begin) + out_begin, job.out.stride, dots_stride, past_caches});
 }
 
 }  // namespace weir::kernels

@@ -13,6 +13,10 @@ inline void store(float* p, V v) {
   _mm256_storeu_ps(p, v.a);
   _mm256_storeu_ps(p + 8, v.b);
 }
+inline void store_past_caches(float* p, V v) {  // p: at the start of a line
+  _mm256_stream_ps(p, v.a);
+  _mm256_stream_ps(p + 8, v.b);
+}
 
 inline __m256i mask_below(std::int64_t n) {  // lanes [0, n) of eight
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

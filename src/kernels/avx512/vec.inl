@@ -9,6 +9,7 @@ inline V set1(float x) { return {_mm512_set1_ps(x)}; }
 inline V zero() { return {_mm512_setzero_ps()}; }
 inline V load(const float* p) { return {_mm512_loadu_ps(p)}; }
 inline void store(float* p, V v) { _mm512_storeu_ps(p, v.v); }
+inline void store_past_caches(float* p, V v) { _mm512_stream_ps(p, v.v); }  // p: at the start of a line
 inline __mmask16 mask_below(std::int64_t n) { return static_cast<__mmask16>((1u << n) - 1u); }
 inline V load_n(const float* p, std::int64_t n) { return {_mm512_maskz_loadu_ps(mask_below(n), p)}; }
 inline void store_n(float* p, V v, std::int64_t n) { _mm512_mask_storeu_ps(p, mask_below(n), v.v); }

@@ -18,6 +18,8 @@ inline V load_weights_n(const std::byte* p, std::int64_t n) {
 }
 
 inline void write_dots(const DotsTile& t) {
+  const bool past_caches =
+      t.past_caches && (reinterpret_cast<std::uintptr_t>(t.out) | static_cast<std::uintptr_t>(t.out_stride * 4)) % 64 == 0;
   for (std::int64_t r = 0; r < t.rows; ++r) {
     for (std::int64_t o = 0; o < t.outs; o += kPanelOuts) {
       const V dots = load(t.dots + o / kPanelOuts * t.dots_stride + r * kPanelOuts);
@@ -27,10 +29,17 @@ inline void write_dots(const DotsTile& t) {
         store_n(out, t.accumulate ? load_n(out, n) + value : value, n);
       } else {
         const V value = t.bias ? dots + load(t.bias + o) : dots;
-        store(out, t.accumulate ? load(out) + value : value);
+        if (t.accumulate) {
+          store(out, load(out) + value);
+        } else if (past_caches) {
+          store_past_caches(out, value);
+        } else {
+          store(out, value);
+        }
       }
     }
   }
+  if (past_caches) _mm_sfence();  // other threads read them
 }
 
 inline void widen_row(DType type, const std::byte* row, std::int64_t n, float* out) {
