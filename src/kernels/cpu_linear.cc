@@ -17,7 +17,7 @@ struct LinearPart {
   std::int64_t row_begin, row_end;
   RowForm form;
   const LinearSource* source;  // of these rows; null: floats
-  RowBlocks blocks(int threads) const { return {row_begin, row_end, form, threads}; }
+  RowBlocks blocks(int threads) const { return {row_begin, row_end, job->x.cols, form, threads}; }
 };
 
 namespace {

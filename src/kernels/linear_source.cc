@@ -10,11 +10,14 @@
 namespace weir::kernels {
 namespace {
 
-constexpr std::int64_t kMostBlockRows = 256;    // rows that share one expansion of a panel
-constexpr std::int64_t kMostRoundedRows = 256;  // the same in bf16, where threads share outputs: products are so fast that expanding counts
-constexpr std::int64_t kFewestBlockRows = 32;   // fewer are not worth reading all weights for them alone: docs/performance.md
-constexpr std::int64_t kPreparedRows = 8;       // rows that a thread prepares before it asks for more, at most
-constexpr int kLooks = 1000;                    // at what another thread does before the processor is offered to it
+constexpr std::int64_t kMostBlockRows = 256;  // rows that share one expansion of a panel
+// In bf16 products are so fast that expanding counts: a block of a thread's own repays it from so many rows on, and from a twelfth of the
+// inputs (docs/performance.md). Else threads share blocks, and each other's activations.
+constexpr std::int64_t kFewestRoundedRows = 128;
+constexpr std::int64_t kInputsOfRow = 12;
+constexpr std::int64_t kFewestBlockRows = 32;  // fewer are not worth reading all weights for them alone: docs/performance.md
+constexpr std::int64_t kPreparedRows = 8;      // rows that a thread prepares before it asks for more, at most
+constexpr int kLooks = 1000;                   // at what another thread does before the processor is offered to it
 
 void prepare_row(const KernelTable& table, const LinearSource& s, std::int64_t row, std::int64_t in_block, const RowBlock& out,
                  Scratch& scratch) {
@@ -31,9 +34,11 @@ void prepare_row(const KernelTable& table, const LinearSource& s, std::int64_t r
 
 }  // namespace
 
-RowBlocks::RowBlocks(std::int64_t begin, std::int64_t end, RowForm form, int threads) : first(begin), rows(end - begin), count(1) {
+RowBlocks::RowBlocks(std::int64_t begin, std::int64_t end, std::int64_t inputs, RowForm form, int threads)
+    : first(begin), rows(end - begin), count(1) {
   if (form == RowForm::kBf16) {
-    count = std::max<std::int64_t>(1, (rows + kMostRoundedRows - 1) / kMostRoundedRows);
+    const std::int64_t own = rows / std::max(kFewestRoundedRows, inputs / kInputsOfRow);
+    count = std::max<std::int64_t>({1, (rows + kMostBlockRows - 1) / kMostBlockRows, std::min<std::int64_t>(own, threads)});
     return;
   }
   count = (rows + kMostBlockRows - 1) / kMostBlockRows;

@@ -17,7 +17,7 @@ enum class RowForm { kFloat, kInt8, kBf16 };  // in which rows are multiplied
 // call, so that what belongs to a row stays in the caches of one core from layer to layer. A line that travels between cores costs as
 // much as hundreds of multiply-adds.
 struct RowBlocks {
-  RowBlocks(std::int64_t begin, std::int64_t end, RowForm form, int threads);
+  RowBlocks(std::int64_t begin, std::int64_t end, std::int64_t inputs, RowForm form, int threads);
   std::int64_t begin(std::int64_t block) const { return first + rows * block / count; }
   std::int64_t end(std::int64_t block) const { return begin(block + 1); }
   std::int64_t of(std::int64_t row) const { return ((row - first + 1) * count - 1) / rows; }
