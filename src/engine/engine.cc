@@ -271,7 +271,7 @@ void Engine::run() {
       worked = loop.step();
     });
     settle();
-    if (!worked) notice_->wait(kBeat);
+    if (!worked && !parts_->executor->prepare()) notice_->wait(kBeat);
   }
   guarded([&] {
     take_in();

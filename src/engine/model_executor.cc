@@ -24,6 +24,12 @@ void ModelExecutor::add_row(const scheduler::Row& row, const RowContext& context
                      .blocks = groups > 0 ? row.memory->table(0) : std::span<const BlockId>(),
                      .state = row.memory->state(),
                      .prompt = row.phase == scheduler::Phase::kPrefill});
+  for (std::int32_t group = 0; group < groups; ++group) {
+    const std::span<const BlockId> table = row.memory->table(static_cast<std::size_t>(group));
+    const auto last = static_cast<std::size_t>((row.first_position + count - 1) / memory_.block_tokens());
+    for (auto at = static_cast<std::size_t>(row.first_position / memory_.block_tokens()); at <= last && at < table.size(); ++at)
+      memory_.note_use(group, table[at]);
+  }
   adapters_.push_back(context.adapter);
   for (std::int32_t group = 1; group < groups; ++group) tables_.push_back(row.memory->table(static_cast<std::size_t>(group)));
   for (std::int32_t r = count - row.logits; r < count; ++r) output_rows_.push_back(first + r);

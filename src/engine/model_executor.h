@@ -32,6 +32,7 @@ class ModelExecutor final : public StepExecutor {
   std::int32_t vocabulary() const override { return model_.traits().vocab_size; }
   void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> body) override { model_.backend().for_each(count, body); }
   Result<kernels::ConstMatrix> run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) override;
+  bool prepare() override { return memory_.touch_ahead(); }
 
  private:
   ModelExecutor(model::Model& model, const model::MemorySizes& sizes);

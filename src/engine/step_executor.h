@@ -35,6 +35,8 @@ class StepExecutor {
   // The logits that rows want, in the order of the rows: [sum of Row::logits, vocabulary], valid until the next call. After an error
   // nothing that the rows wrote may be relied on.
   virtual Result<kernels::ConstMatrix> run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) = 0;
+  // For times when nothing runs: gets a little ready for what may come, a few milliseconds at most. False when all is.
+  virtual bool prepare() { return false; }
   // What the last run took, by kind of operation; null when nobody measures.
   virtual const StepBreakdown* breakdown() const { return nullptr; }
 };

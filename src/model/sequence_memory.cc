@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "model/pages_ahead.h"
 
 namespace weir::model {
 
@@ -23,6 +24,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kHugePage = 2u << 20;
 constexpr std::uint64_t kLine = 64;
 constexpr std::uint64_t kMostBytes = 1ull << 46;
+constexpr std::uint64_t kAheadBytes = 16u << 20;  // of all groups' pages: a few prompts
 constexpr std::uint64_t kTileTokens = 16;  // positions that may lie interleaved in a block (kernels::KvLayer)
 
 struct KvShape {
@@ -105,6 +107,7 @@ struct SequenceMemory::State {
     std::int32_t blocks = 0;
     std::uint64_t stride = 0;  // bytes from a block to the next
     Mapping memory;
+    PagesAhead ahead;
 
     std::byte* block(BlockId id) const { return memory.data() + static_cast<std::uint64_t>(id.value) * stride; }
   };
@@ -143,6 +146,7 @@ Status SequenceMemory::State::map_group(const Traits& traits, Group& group) {
   WEIR_TRY(group.memory.map(product(static_cast<std::uint64_t>(group.blocks), group.stride), true, "the KV cache"));
   std::byte* next = group.memory.data();
   if (next == nullptr) return {};
+  group.ahead = PagesAhead(next, static_cast<std::uint64_t>(group.blocks) * group.stride, kAheadBytes / groups.size());
   for (const std::int32_t index : group.layers.layers) {
     const auto layer = static_cast<std::size_t>(index);
     const KvShape shape = kv_shape(traits, traits.layers[layer].mixer);
@@ -226,6 +230,15 @@ std::int32_t SequenceMemory::blocks(std::int32_t group) const {
 }
 std::int32_t SequenceMemory::block_tokens() const { return state_->sizes.block_tokens; }
 std::int32_t SequenceMemory::state_slots() const { return state_->sizes.state_slots; }
+
+void SequenceMemory::note_use(std::int32_t group, BlockId block) {
+  State::Group& g = state_->groups[static_cast<std::size_t>(group)];
+  if (block.valid()) g.ahead.used_up_to((static_cast<std::uint64_t>(block.value) + 1) * g.stride);
+}
+
+bool SequenceMemory::touch_ahead() {
+  return std::ranges::any_of(state_->groups, [](State::Group& group) { return group.ahead.touch(); });
+}
 
 std::uint64_t SequenceMemory::bytes() const {
   if (!state_->status) return 0;

@@ -57,6 +57,11 @@ class SequenceMemory {
   // At least the first `tokens` positions, of all layers of the group.
   void copy_block(std::int32_t group, BlockId from, BlockId to, std::int32_t tokens);
 
+  // The block's pages are, or will be, touched. For touch_ahead(), which makes a piece of those that follow ready, in idle time; false:
+  // there is nothing to do (pages_ahead.h).
+  void note_use(std::int32_t group, BlockId block);
+  bool touch_ahead();
+
   // Whole blocks and states as bytes, for keeping them elsewhere: the same order wherever layout() is the same.
   std::uint64_t block_bytes(std::int32_t group) const;
   std::uint64_t state_bytes() const;
