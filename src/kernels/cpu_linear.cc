@@ -57,7 +57,8 @@ void cut(std::span<const LinearPart> parts, std::int64_t total_work, int threads
       const std::int64_t row = own.begin(block), row_end = own.end(block), sharers = std::max<std::int64_t>(1, threads / own.count);
       const std::int64_t outs = part.job->out.cols, stripes = (outs + kStripeOuts - 1) / kStripeOuts;
       const std::int64_t work = std::max<std::int64_t>(part.job->x.cols, 1) * (row_end - row) * kStripeOuts;  // of a stripe
-      const std::int64_t each = std::max<std::int64_t>(1, wanted / work);
+      std::int64_t each = std::max<std::int64_t>(1, wanted / work);
+      if (part.form == RowForm::kBf16) each = std::max(each, fewest_outs(row_end - row, part.job->x.cols) / kStripeOuts);
       const std::int64_t pieces = std::min(stripes, ((stripes + each - 1) / each + sharers - 1) / sharers * sharers);
       for (std::int64_t p = 0; p < pieces; ++p) {
         const std::int64_t begin = stripes * p / pieces * kStripeOuts, end = stripes * (p + 1) / pieces * kStripeOuts;

@@ -67,7 +67,8 @@ LinesAhead weights_ahead(const RoundedTask& t, const PackedShape& shape, std::in
   const Weight& weight = *t.job->weight;
   if (begin == to) begin = from, o += kOutsTogether;
   if (!weight.packed || o >= weight.out()) return {};
-  const std::int64_t inputs = chunk_at(weight.in(), begin), stripes = (std::min(weight.out() - o, kOutsTogether) + kStripeOuts - 1) / kStripeOuts;
+  const std::int64_t inputs = chunk_at(weight.in(), begin),
+                     stripes = (std::min(weight.out() - o, kOutsTogether) + kStripeOuts - 1) / kStripeOuts;
   const std::int64_t lines = (inputs / shape.unit_inputs * shape.unit_bytes + 63) / 64;
   const std::int64_t steps = k / kPlainPadding * ((t.row_end - t.row_begin + 31) / 32) * stripes;
   return {.row = weight.packed + o / kStripeOuts * shape.bytes + begin / shape.unit_inputs * shape.unit_bytes,
@@ -86,6 +87,12 @@ RoundedRows allocate_rounded(std::int64_t rows, std::int64_t inputs, Scratch& sc
 
 void round_input_row(const KernelTable& table, const float* x, std::int64_t inputs, std::int64_t row, const RoundedRows& out) {
   table.plain.round(x, inputs, out.data + row * out.stride);
+}
+
+std::int64_t fewest_outs(std::int64_t rows, std::int64_t inputs) {
+  constexpr std::int64_t kSumBytes = 1 << 19;  // that stay near too
+  if (range_end(0, range_inputs(rows), inputs) == inputs) return 1;
+  return std::max<std::int64_t>(1, kSumBytes / (rows * static_cast<std::int64_t>(sizeof(float))));
 }
 
 void run_rounded(const KernelTable& table, const RoundedTask& t, Scratch& scratch) {

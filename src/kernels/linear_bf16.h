@@ -27,6 +27,9 @@ struct RoundedTask {
   std::int64_t out_begin, out_end, row_begin, row_end;  // of the job; out_begin: a multiple of the stripe's outputs
 };
 
+// Outputs that a task should have at least where inputs are taken in ranges: each task brings all of its rows' activations near again.
+std::int64_t fewest_outs(std::int64_t rows, std::int64_t inputs);
+
 void run_rounded(const KernelTable& table, const RoundedTask& task, Scratch& scratch);
 
 }  // namespace weir::kernels

@@ -70,15 +70,30 @@ amx::TileConfig full_tiles() {
   return config;
 }
 
-void zero_tiles() {
+// Operands are numbers as models have them: of zeros tiles multiply up to a fifth more, since those take less power.
+struct alignas(64) Operands {
+  explicit Operands(bool bf16) {
+    std::uint32_t random = 1;
+    for (std::uint16_t& v : values) {
+      random = random * 1664525 + 1013904223;
+      v = static_cast<std::uint16_t>(bf16 ? 0x3f00 | (random >> 16 & 0x80ff) : random >> 16);  // ±0.5 to ±2
+    }
+  }
+  static constexpr int kTileValues = amx::kTileRows * amx::kTileBytes / 2;
+  std::uint16_t values[4 * kTileValues];
+};
+
+void fill_tiles(bool bf16) {
+  const Operands operands(bf16);
   [&]<int... tile>(std::integer_sequence<int, tile...>) {
     (HardwareTiles::zero<tile>(), ...);
-  }(std::make_integer_sequence<int, amx::kTiles>{});
+    (HardwareTiles::load<4 + tile>(operands.values + tile * Operands::kTileValues, amx::kTileBytes), ...);
+  }(std::make_integer_sequence<int, 4>{});
 }
 
 std::uint64_t amx_int8(std::int64_t steps) {
   const amx::TileScope<HardwareTiles> scope(full_tiles());
-  zero_tiles();
+  fill_tiles(false);
   for (std::int64_t n = 0; n < steps; ++n) {
     HardwareTiles::add_bytes<0, 4, 6>();
     HardwareTiles::add_bytes<1, 4, 7>();
@@ -90,7 +105,7 @@ std::uint64_t amx_int8(std::int64_t steps) {
 
 std::uint64_t amx_bf16(std::int64_t steps) {
   const amx::TileScope<HardwareTiles> scope(full_tiles());
-  zero_tiles();
+  fill_tiles(true);
   for (std::int64_t n = 0; n < steps; ++n) {
     HardwareTiles::add_bf16<0, 4, 6>();
     HardwareTiles::add_bf16<1, 4, 7>();
