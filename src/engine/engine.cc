@@ -271,7 +271,7 @@ void Engine::run() {
       worked = loop.step();
     });
     settle();
-    if (!worked && !parts_->executor->prepare()) notice_->wait(kBeat);
+    if (!worked) guarded([&] { idle(); });
   }
   guarded([&] {
     take_in();
@@ -279,6 +279,14 @@ void Engine::run() {
     if (parts_->tier) save_prefixes();
   });
   settle();
+}
+
+// Nothing runs: gets ready for what may come, and waits for it.
+void Engine::idle() {
+  StepExecutor& executor = *parts_->executor;
+  if (executor.prepare() || notice_->wait(kBeat)) return;
+  while (!notice_->given() && executor.warm_up()) {
+  }
 }
 
 // A fault of ours must not take the process along: the requests end with it, and the loop goes on.

@@ -89,6 +89,7 @@ class Engine final : public CompletionService {
   Result<std::int64_t> token_limit(const CompletionRequest& request) const;
   std::string salt_of(const CompletionRequest& request, const NamedAdapter* adapter) const;
   void run();
+  void idle();
   void take_in();
   void guarded(const std::function<void()>& work);
   void settle();

@@ -101,16 +101,17 @@ class Notice {
     changed_.notify_one();
   }
 
-  // Until one is given or `most` has passed (or an hour); takes it.
-  void wait(Duration most) {
+  // Until one is given or `most` has passed (or an hour); takes it. Whether one was given.
+  bool wait(Duration most) {
     if (!given_.load(std::memory_order_acquire)) {
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, std::min(most, kLongest), [this] { return given_.load(std::memory_order_acquire); });
     }
     // An exchange, not a store: what the taker looks at next must not be read before the notice is gone, or one that comes in
     // between would find the old notice, wake nobody, and be wiped out.
-    given_.exchange(false, std::memory_order_acq_rel);
+    return given_.exchange(false, std::memory_order_acq_rel);
   }
+  bool given() const { return given_.load(std::memory_order_acquire); }
 
  private:
   static constexpr Duration kLongest = std::chrono::hours(1);  // more would overflow the end of the wait

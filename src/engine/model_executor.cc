@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model_executor.h"
 
+#include <algorithm>
+#include <chrono>
+
+#include "base/clock.h"
+
 namespace weir::engine {
+namespace {
+
+constexpr Duration kWarmPass = std::chrono::milliseconds(60);  // a request may have to wait for one
+constexpr std::int32_t kFirstPromptRows = 32, kMostPromptRows = 512;
+
+}  // namespace
 
 ModelExecutor::ModelExecutor(model::Model& model, const model::MemorySizes& sizes)
     : model_(model), memory_(model.traits(), sizes), pools_(memory_) {}
@@ -36,7 +47,7 @@ void ModelExecutor::add_row(const scheduler::Row& row, const RowContext& context
 }
 
 Result<kernels::ConstMatrix> ModelExecutor::run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) {
-  kvcache::apply(plan.memory, pools_, tier_);
+  apply(plan.memory);
   tokens_.clear();
   slices_.clear();
   tables_.clear();
@@ -44,6 +55,7 @@ Result<kernels::ConstMatrix> ModelExecutor::run(const scheduler::StepPlan& plan,
   output_rows_.clear();
   for (std::size_t i = 0; i < plan.rows.size(); ++i) add_row(plan.rows[i], contexts[i]);
   if (tokens_.empty()) return kernels::ConstMatrix();
+  warm_.rows = 0;
   const auto rows = static_cast<std::int64_t>(output_rows_.size());
   const auto needed = static_cast<std::size_t>(rows * vocabulary());
   if (logits_.size() < needed) logits_.resize(needed);
@@ -55,6 +67,58 @@ Result<kernels::ConstMatrix> ModelExecutor::run(const scheduler::StepPlan& plan,
   if (meter_ != nullptr) breakdown_ = &meter_->end_step();
   WEIR_TRY(status);
   return out;
+}
+
+void ModelExecutor::apply(std::span<const kvcache::MemoryOp> ops) {
+  if (!ops.empty()) warm_.rows = 0;
+  kvcache::apply(ops, pools_, tier_);
+}
+
+// What fits the blocks of every group.
+std::int32_t ModelExecutor::warm_rows_at_most() const {
+  std::int64_t most = kMostPromptRows;
+  const std::int32_t groups = model_.traits().has_attention() ? memory_.groups() : 0;
+  for (std::int32_t g = 0; g < groups; ++g) most = std::min(most, std::int64_t{memory_.blocks(g)} * memory_.block_tokens());
+  return static_cast<std::int32_t>(most);
+}
+
+// A forward pass over the first blocks and the first state, which no sequence has yet.
+Status ModelExecutor::pass_of(std::int32_t rows) {
+  std::vector<BlockId> blocks;
+  const std::int32_t groups = model_.traits().has_attention() ? memory_.groups() : 0;
+  for (std::int32_t i = 0; groups > 0 && i * memory_.block_tokens() < rows; ++i) blocks.push_back(BlockId(i));
+  std::vector<TokenId> tokens(static_cast<std::size_t>(rows));
+  for (std::int32_t i = 0; i < rows; ++i) tokens[static_cast<std::size_t>(i)] = i % vocabulary();
+  const kernels::SequenceSlice slice{
+      .row_count = rows, .blocks = blocks, .state = memory_.state_slots() > 0 ? StateSlot(0) : StateSlot(), .prompt = rows > 1};
+  const std::vector<std::span<const BlockId>> tables(static_cast<std::size_t>(std::max(groups - 1, 0)), blocks);
+  const model::Adapter* const adapter = nullptr;
+  const std::int32_t last = rows - 1;
+  logits_.resize(std::max(logits_.size(), static_cast<std::size_t>(vocabulary())));
+  if (slice.state.valid()) memory_.clear_state(slice.state);
+  return model_.forward(
+      {.tokens = tokens, .slices = {&slice, 1}, .output_rows = {&last, 1}, .token_types = {}, .tables = tables, .adapters = {&adapter, 1}},
+      memory_, {logits_.data(), 1, vocabulary()});
+}
+
+// One row, then prompts: a short one twice, since its first pass is slow as all first passes are, and as many rows as take kWarmPass.
+bool ModelExecutor::warm_up() {
+  warm_.rows = std::min(warm_.rows, warm_rows_at_most());
+  if (warm_.rows < 1) return false;
+  const std::int32_t rows = warm_.rows;
+  const auto begin = std::chrono::steady_clock::now();
+  const bool done = pass_of(rows).has_value();
+  const auto took = std::max<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin, std::chrono::nanoseconds(1));
+  ++warm_.passes;
+  if (!done || took > 2 * kWarmPass || warm_.passes > 3) {
+    warm_.rows = 0;
+  } else if (warm_.passes < 3) {
+    warm_.rows = kFirstPromptRows;
+  } else {
+    warm_.rows = static_cast<std::int32_t>(std::min<std::int64_t>(rows * (kWarmPass / took), kMostPromptRows));
+    if (warm_.rows <= rows) warm_.rows = 0;
+  }
+  return warm_.rows > 0;
 }
 
 }  // namespace weir::engine

@@ -21,7 +21,7 @@ class ModelExecutor final : public StepExecutor {
 
   // For saves and loads of the plans; must outlive it. Its pools are those of pool_bytes().
   void use_tier(kvcache::DiskTier* tier) { tier_ = tier; }
-  void apply(std::span<const kvcache::MemoryOp> ops) { kvcache::apply(ops, pools_, tier_); }
+  void apply(std::span<const kvcache::MemoryOp> ops);
   std::vector<std::uint64_t> pool_bytes() const { return pools_.pool_bytes(); }
   std::string memory_layout() const { return memory_.layout(); }
 
@@ -33,10 +33,13 @@ class ModelExecutor final : public StepExecutor {
   void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> body) override { model_.backend().for_each(count, body); }
   Result<kernels::ConstMatrix> run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) override;
   bool prepare() override { return memory_.touch_ahead(); }
+  bool warm_up() override;
 
  private:
   ModelExecutor(model::Model& model, const model::MemorySizes& sizes);
   void add_row(const scheduler::Row& row, const RowContext& context);
+  std::int32_t warm_rows_at_most() const;
+  Status pass_of(std::int32_t rows);
 
   model::Model& model_;
   model::SequenceMemory memory_;
@@ -44,6 +47,11 @@ class ModelExecutor final : public StepExecutor {
   kvcache::DiskTier* tier_ = nullptr;
   MeteredBackend* meter_ = nullptr;
   const StepBreakdown* breakdown_ = nullptr;
+
+  // Of the next pass for warmth; none after the first step, since it writes where sequences may lie then.
+  struct {
+    std::int32_t rows = 1, passes = 0;
+  } warm_;
 
   // One step's batch; kept between steps so that a steady state allocates nothing.
   std::vector<TokenId> tokens_;

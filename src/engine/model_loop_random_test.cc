@@ -94,7 +94,14 @@ TEST_P(ModelLoopRandomTest, AnswersAreThoseOfEachRequestAlone) {
   std::vector<std::unique_ptr<speculation::DraftSource>> sources;
   sources.push_back(std::make_unique<speculation::LookupSource>());
   setup.speculator = std::make_unique<speculation::Speculator>(speculation::SpeculatorOptions{}, std::move(sources));
-  TestService service(std::move(setup), [&](const auto&) { return ModelExecutor::create(*loaded.model, layout.memory).value(); });
+  TestService service(std::move(setup), [&](const auto&) {
+    auto executor = ModelExecutor::create(*loaded.model, layout.memory).value();
+    int passes = 1;
+    while (executor->warm_up()) ++passes;  // leaves no trace
+    EXPECT_GE(passes, 3);
+    EXPECT_FALSE(executor->warm_up());
+    return executor;
+  });
   for (int i = 0; i < 400 && !HasFailure(); ++i) ASSERT_NO_FATAL_FAILURE(service.step()) << "step " << i;
   ASSERT_NO_FATAL_FAILURE(service.finish());
   const ServiceStats stats = service.stats();
@@ -102,6 +109,26 @@ TEST_P(ModelLoopRandomTest, AnswersAreThoseOfEachRequestAlone) {
   EXPECT_GT(stats.cache.found_tokens, 0);
   drafted += stats.drafted_tokens;
   EXPECT_GT(stats.scheduler.preemptions, 0);
+}
+
+// Its passes write where sequences may lie from the first step on.
+TEST(ModelExecutor, DoesNotWarmUpAfterAStep) {
+  LoadedModel loaded = load("llama");
+  const CacheLayout layout = layout_for(loaded, 112, true);
+  kvcache::Cache cache(layout.cache);
+  FakeClock clock;
+  scheduler::Scheduler scheduler({.token_budget = 24, .max_running = 4}, cache, scheduler::first_come(), clock);
+  const auto executor = ModelExecutor::create(*loaded.model, layout.memory).value();
+  EXPECT_TRUE(executor->warm_up());
+  StepLoop loop(*executor, scheduler, cache, loaded.tokenizer, clock);
+  std::mt19937_64 random(3);
+  const auto channel = std::make_shared<CompletionChannel>(std::make_shared<Notice>(), nullptr);
+  const auto stream = make_stream(channel);
+  CompletionRequest request = wish(random);
+  const std::int64_t limit = request.max_tokens;
+  loop.admit({.request = std::move(request), .channel = channel, .matcher = {}, .adapter = {}, .salt = {}, .limit = limit, .queued = {}});
+  EXPECT_TRUE(loop.step());
+  EXPECT_FALSE(executor->warm_up());
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelLoopRandomTest,

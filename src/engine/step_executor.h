@@ -37,6 +37,9 @@ class StepExecutor {
   virtual Result<kernels::ConstMatrix> run(const scheduler::StepPlan& plan, std::span<const RowContext> contexts) = 0;
   // For times when nothing runs: gets a little ready for what may come, a few milliseconds at most. False when all is.
   virtual bool prepare() { return false; }
+  // Before the first step, and when nothing came for a while: does a part of what the first request would find slow. False when that is
+  // done, or not worth the time that a request may have to wait for it.
+  virtual bool warm_up() { return false; }
   // What the last run took, by kind of operation; null when nobody measures.
   virtual const StepBreakdown* breakdown() const { return nullptr; }
 };

@@ -25,7 +25,7 @@ constexpr std::uint64_t kHugePage = 2u << 20;
 constexpr std::uint64_t kLine = 64;
 constexpr std::uint64_t kMostBytes = 1ull << 46;
 constexpr std::uint64_t kAheadBytes = 16u << 20;  // of all groups' pages: a few prompts
-constexpr std::uint64_t kTileTokens = 16;  // positions that may lie interleaved in a block (kernels::KvLayer)
+constexpr std::uint64_t kTileTokens = 16;         // positions that may lie interleaved in a block (kernels::KvLayer)
 
 struct KvShape {
   std::int32_t heads = 0, key_dim = 0, value_dim = 0;
