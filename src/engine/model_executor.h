@@ -38,6 +38,8 @@ class ModelExecutor final : public StepExecutor {
  private:
   ModelExecutor(model::Model& model, const model::MemorySizes& sizes);
   void add_row(const scheduler::Row& row, const RowContext& context);
+  std::int32_t groups() const { return model_.traits().has_attention() ? memory_.groups() : 0; }
+  kernels::Matrix logits(std::int64_t rows);
   std::int32_t warm_rows_at_most() const;
   Status pass_of(std::int32_t rows);
 
@@ -48,7 +50,7 @@ class ModelExecutor final : public StepExecutor {
   MeteredBackend* meter_ = nullptr;
   const StepBreakdown* breakdown_ = nullptr;
 
-  // Of the next pass for warmth; none after the first step, since it writes where sequences may lie then.
+  // Rows of the next pass for warmth, and the passes so far. None after the first step, since it would write where sequences may lie.
   struct {
     std::int32_t rows = 1, passes = 0;
   } warm_;

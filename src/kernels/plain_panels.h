@@ -59,7 +59,7 @@ struct PlainTile {
   std::int64_t acc_stride;
 };
 
-// Lines of memory that a tile asks for on its way, a few with every 32 inputs: `lines` of each of some rows. Goes on from tile to tile.
+// Lines of memory that a product asks for on its way, a few at a time: `lines` of each of some rows. Goes on from piece to piece.
 struct LinesAhead {
   const std::byte* row = nullptr;
   std::int64_t stride = 0;     // bytes from row to row

@@ -20,7 +20,7 @@ bool PagesAhead::touch() {
   if (ready_ >= bytes_ || ready_ >= used_ + ahead_) return false;
   const std::uint64_t piece = std::min(kPiece, bytes_ - ready_);
   if (::madvise(data_ + ready_, piece, MADV_POPULATE_WRITE) != 0) {  // an older system, or too little memory: as if this did not exist
-    ahead_ = 0;
+    bytes_ = 0;
     return false;
   }
   ready_ += piece;

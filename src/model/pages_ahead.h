@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/huge_memory.h"
+
 namespace weir::model {
 
 class PagesAhead {
  public:
-  static constexpr std::uint64_t kPiece = 2u << 20;  // of one touch(): what a request that arrives meanwhile waits for
+  static constexpr std::uint64_t kPiece = kHugePage;  // of one touch(): what a request that arrives meanwhile waits for
 
   PagesAhead() = default;
   // Of a mapping that fills from the front; `data` lies at the start of a page. Keeps `ahead` bytes beyond those in use ready.

@@ -34,12 +34,18 @@ struct Mapped {
   std::byte* data = nullptr;
 };
 
-bool system_has_it(const Mapped& m) { return PagesAhead(m.data, 4096, 4096).touch(); }
+class PagesAheadTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Mapped page(4096);
+    ASSERT_NE(page.data, nullptr);
+    if (!PagesAhead(page.data, page.bytes, page.bytes).touch()) GTEST_SKIP() << "no MADV_POPULATE_WRITE: Linux before 5.14";
+  }
+};
 
-TEST(PagesAhead, TouchesSoMuchBeyondWhatIsInUse) {
+TEST_F(PagesAheadTest, TouchesSoMuchBeyondWhatIsInUse) {
   Mapped memory(32 * kMebi);
   ASSERT_NE(memory.data, nullptr);
-  if (!system_has_it(memory)) GTEST_SKIP() << "no MADV_POPULATE_WRITE: Linux before 5.14";
   PagesAhead pages(memory.data, memory.bytes, 4 * kMebi);
   EXPECT_TRUE(pages.touch());
   EXPECT_TRUE(pages.touch());
@@ -58,10 +64,9 @@ TEST(PagesAhead, TouchesSoMuchBeyondWhatIsInUse) {
   EXPECT_FALSE(pages.touch());
 }
 
-TEST(PagesAhead, EndsWithItsMemory) {
+TEST_F(PagesAheadTest, EndsWithItsMemory) {
   Mapped memory(3 * kMebi);
   ASSERT_NE(memory.data, nullptr);
-  if (!system_has_it(memory)) GTEST_SKIP() << "no MADV_POPULATE_WRITE: Linux before 5.14";
   PagesAhead pages(memory.data, memory.bytes, 64 * kMebi);
   EXPECT_TRUE(pages.touch());
   EXPECT_TRUE(pages.touch());

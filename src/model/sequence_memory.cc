@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/huge_memory.h"
 #include "model/pages_ahead.h"
 
 namespace weir::model {
@@ -21,7 +22,6 @@ namespace weir::model {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kHugePage = 2u << 20;
 constexpr std::uint64_t kLine = 64;
 constexpr std::uint64_t kMostBytes = 1ull << 46;
 constexpr std::uint64_t kAheadBytes = 16u << 20;  // of all groups' pages: a few prompts

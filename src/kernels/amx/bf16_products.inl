@@ -4,7 +4,7 @@
 // anonymous namespace, under the target of AVX-512.
 
 constexpr int kFirstInput = 4;
-// Of 32 inputs, between a sum's load and its store: two panels take 16 KiB then, a part of the first-level cache.
+// Of 32 inputs, between a sum's load and its store: two panels take up to 20 KiB then, a part of the first-level cache.
 constexpr std::int64_t kPieceSteps = 10;
 
 inline TileConfig bf16_config(int rows, int tiles_a) {

@@ -18,21 +18,11 @@ inline TileConfig byte_config(int rows) {
   return config;
 }
 
-// What will be expanded next, asked for while the tiles multiply: `lines` at a time until there are none left.
-struct Asking {
-  const std::byte *at, *end;
-  std::int64_t lines;
-
-  void ask() {
-    for (std::int64_t i = 0; i < lines && at < end; ++i, at += 64) __builtin_prefetch(at, 0, 2);
-  }
-};
-
-// Spread evenly over the quarters of all steps.
-inline Asking asking_of(const PanelTile& t, int groups) {
+// What will be expanded next, spread evenly over the quarters of all steps.
+inline LinesAhead lines_ahead(const PanelTile& t, int groups) {
   const std::int64_t row_tiles = (t.rows + kTileRows - 1) / kTileRows, steps = (groups + kGroupsTogether - 1) / kGroupsTogether;
   const std::int64_t times = row_tiles * steps * t.count * kGroupsTogether, lines = (t.ahead_bytes + 63) / 64;
-  return {t.ahead, t.ahead + t.ahead_bytes, (lines + times - 1) / times};
+  return {.row = t.ahead, .rows_left = lines > 0 ? 1 : 0, .lines = lines, .each = (lines + times - 1) / times};
 }
 
 // What all steps of a tile read, with the weights as signed bytes where they have a zero point.
@@ -148,10 +138,10 @@ WEIR_INLINE void scale_rows(const Scaling& s, int row) {
 // group leaves its tile a quarter later than it was multiplied: it need not be waited for. kRows: of the tiles, 0 when they are fewer
 // than kTileRows.
 template <class Tiles, bool kOffset, int kCount, int kRows>
-inline void run_step(const ByteTile& b, const Scaling& s, int rows, const Step& next, std::int32_t* next_sums, Asking& asking) {
+inline void run_step(const ByteTile& b, const Scaling& s, int rows, const Step& next, std::int32_t* next_sums, LinesAhead& ahead) {
   const int quarter_rows = kRows > 0 ? kRows / kQuarters : (rows + kQuarters - 1) / kQuarters;
   for_each_index<kQuarters>([&]<int i> {
-    asking.ask();
+    ahead.ask();
     if constexpr (i > 0) store_group<Tiles, i - 1>(next, next_sums);
     multiply_group<Tiles, kOffset, i>(b, next);
     if constexpr (kRows > 0) return scale_rows<kOffset, kCount, kRows / kQuarters>(s, i * (kRows / kQuarters));
@@ -163,7 +153,7 @@ inline void run_step(const ByteTile& b, const Scaling& s, int rows, const Step& 
 
 // Rows [begin, end): `rows` at a time, all of which fill the configured tiles.
 template <class Tiles, bool kOffset, int kRows>
-inline void multiply_rows(const ByteTile& b, int begin, int end, int rows, Asking& asking) {
+inline void multiply_rows(const ByteTile& b, int begin, int end, int rows, LinesAhead& ahead) {
   const TileScope<Tiles> scope(byte_config(rows));
   alignas(64) std::int32_t sums[2][kGroupsTogether * kTileSums];
   Step now = first_step(b, begin);
@@ -171,7 +161,7 @@ inline void multiply_rows(const ByteTile& b, int begin, int end, int rows, Askin
   for (int turn = 0; now.count > 0; turn ^= 1) {
     const Step next = step_after(b, end, now);
     const Scaling s = scaling_of(b, now, sums[turn]);
-    const auto run = [&]<int kCount> { run_step<Tiles, kOffset, kCount, kRows>(b, s, rows, next, sums[turn ^ 1], asking); };
+    const auto run = [&]<int kCount> { run_step<Tiles, kOffset, kCount, kRows>(b, s, rows, next, sums[turn ^ 1], ahead); };
     switch (now.count) {
       case 4: run.template operator()<4>(); break;
       case 3: run.template operator()<3>(); break;
@@ -205,10 +195,10 @@ void multiply_tile(const PanelTile& t) {
     b.q[p] = t.panels[p].q;
     if constexpr (!kOffset) subtract_zero_point(t.panels[p], less[p]), b.q[p] = less[p];
   }
-  Asking asking = asking_of(t, b.groups);
+  LinesAhead ahead = lines_ahead(t, b.groups);
   const int whole = t.rows / kTileRows * kTileRows, rest = t.rows - whole;
-  if (whole > 0) multiply_rows<Tiles, kOffset, kTileRows>(b, 0, whole, kTileRows, asking);
-  if (rest >= kFewestTileRows) return multiply_rows<Tiles, kOffset, 0>(b, whole, t.rows, rest, asking);
+  if (whole > 0) multiply_rows<Tiles, kOffset, kTileRows>(b, 0, whole, kTileRows, ahead);
+  if (rest >= kFewestTileRows) return multiply_rows<Tiles, kOffset, 0>(b, whole, t.rows, rest, ahead);
   if (rest > 0) multiply_without_tiles(t, whole);
 }
 
